@@ -83,6 +83,11 @@ class _Search:
         self.reader = reader.silent()
 
     @cached_property
+    def files(self) -> dict[str, str]:
+        """Return the object ids of all files of the base by path."""
+        return self.tree.paths()
+
+    @cached_property
     def scored(self) -> dict[str, Gold]:
         """Return the items of the scored gold."""
         return read_gold(self.reader, self.gold)
@@ -99,16 +104,14 @@ class _Search:
         folder are not, unless others have the same items. UsageError if none of several is the strictest.
         """
         here, before, after = self.authority.inside(self.gold), self.authority.before, self.authority.after
-        files = self.tree.paths()
         near = list(filter(None, map(self.policy_at, standard_gates_paths(self.authority, "", self.gold))))
         if same := [policy for policy in near if self.gold_of(policy) == here]:
             return same[0]
-        removed = list(self.gates_in(files, sorted((files.keys() & before.paths().keys()) - after.paths().keys())))
+        removed = list(self.gates_in(sorted((self.files.keys() & before.paths().keys()) - after.paths().keys())))
         if same := [policy for policy in removed if self.gold_of(policy) == here]:
             return _only_policy(self._strictest(same))
-        is_known = not gates and here in files  # a system that the base knows, without gates of its own
-        rest = self.gates_in(files, _yaml_files(files), skips_invalid_others=True)
-        others = {policy.file: policy for policy in (*near, *removed, *rest)}
+        is_known = not gates and here in self.files  # a system that the base knows, without gates of its own
+        others = {policy.file: policy for policy in (*near, *removed, *self.all_gates())}
         gone = {policy.file for policy in removed}
         nearest = next((policy.file for policy in near if not self.has_gold(policy, self.tree, after)), "")
         of_same_file, similar, left = list[Policy](), list[Policy](), list[Policy]()
@@ -191,16 +194,19 @@ class _Search:
         data = read(self.tree, path)
         return None if data is None else self._parsed(path, data)
 
-    def gates_in(
-        self, files: Mapping[str, str], paths: list[str], *, skips_invalid_others: bool = False
-    ) -> Iterator[Policy]:
+    def all_gates(self) -> Iterator[Policy]:
+        """Yield all policies of the base, those of the usual name first; invalid ones about other gold are skipped."""
+        paths = sorted(path for path in self.files if path.endswith(_ENDINGS))
+        return self.gates_in(sorted(paths, key=lambda path: not _is_standard_name(path)), skips_invalid_others=True)
+
+    def gates_in(self, paths: list[str], *, skips_invalid_others: bool = False) -> Iterator[Policy]:
         """Yield the policies of those files of the base that are gates files, whatever their names.
 
         An invalid file of the usual name is an InputError, unless it may be skipped and is about other gold.
         """
-        blobs = self.tree.contents(files[path] for path in paths)
+        blobs = self.tree.contents(self.files[path] for path in paths)
         for path in paths:
-            data = blobs[files[path]]
+            data = blobs[self.files[path]]
             if _is_standard_name(path):
                 try:
                     yield self._parsed(path, data)
@@ -223,13 +229,11 @@ class _Search:
         gold = value.get("gold", DEFAULT_GOLD) if isinstance(value, dict) else None
         if not isinstance(gold, str):
             return False
-        policy, states = Policy(file=self.authority.outside(path), stated={"gold": gold}), self._states()
+        policy = Policy(file=self.authority.outside(path), stated={"gold": gold})
+        states = self.tree, self.authority.before, self.authority.after
         is_kept = self.has_gold(policy, *states) and all(has_path(tree, path) for tree in states)
         is_ours = self.gold_of(policy) == self.authority.inside(self.gold)
         return is_kept and not is_ours and not self.shares_items(policy, self.scored.values())
-
-    def _states(self) -> tuple[Tree, ...]:
-        return self.tree, self.authority.before, self.authority.after
 
     def _parsed(self, path: str, data: bytes) -> Policy:
         ledger = ProblemCollector()
@@ -283,9 +287,8 @@ def gates_about(authority: Authority, gold: str, reader: Reader) -> list[Policy]
     """Return all gates files of the base that name this gold file."""
     if authority.gates is None:
         return []
-    search, files = _Search(authority, authority.gates, gold, reader), authority.gates.paths()
-    policies = search.gates_in(files, _yaml_files(files), skips_invalid_others=True)
-    return [policy for policy in policies if search.gold_of(policy) == authority.inside(gold)]
+    search = _Search(authority, authority.gates, gold, reader)
+    return [policy for policy in search.all_gates() if search.gold_of(policy) == authority.inside(gold)]
 
 
 def gates_left_behind(authority: Authority, base: Policy, items: Collection[Gold], reader: Reader) -> list[Policy]:
@@ -309,13 +312,6 @@ def gates_left_behind(authority: Authority, base: Policy, items: Collection[Gold
             is_left = not (has_path(after, path) and search.has_gold(policy, after))
             left += [policy] if is_left and search.shares_items(policy, items) else []
     return left
-
-
-def _yaml_files(paths: Iterable[str]) -> list[str]:
-    """Return the YAML files, those of the usual name first."""
-    return sorted(
-        (path for path in paths if path.endswith(_ENDINGS)), key=lambda path: (not _is_standard_name(path), path)
-    )
 
 
 def _is_standard_name(path: str) -> bool:
