@@ -403,6 +403,19 @@ def test_slices_are_drawn_from_the_worst_on():
     assert len(numbers) > 2
 
 
+def test_sums_and_maxima_of_a_slice_have_no_colour():
+    page = render(from_json(report_of("compared")), "html")
+    rows = {
+        name: page.partition(f'<tr><th scope="row"><code>latency_total_ms.{name}</code></th>')[2].partition("</tr>")[0]
+        for name in ("total", "max", "p50")
+    }
+    assert {name: "better" in row or "worse" in row for name, row in rows.items()} == {
+        "total": False,
+        "max": False,
+        "p50": True,
+    }
+
+
 def test_the_runner_sees_no_command(report):
     text = render(report, "html")
     assert [line for line in text.splitlines() if line.lstrip().startswith("::") or "##[" in line] == []

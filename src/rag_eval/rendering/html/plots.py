@@ -11,6 +11,7 @@ from math import ceil, floor, isfinite, log10
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.gates.policy import MARGINS, SPENDING
+from rag_eval.metrics import measure
 from rag_eval.rendering import metrics_tables
 from rag_eval.rendering.comparison import letter
 from rag_eval.rendering.document import format_metric_interval, format_number, unit
@@ -26,6 +27,7 @@ from rag_eval.rendering.gates_table import (
 )
 from rag_eval.rendering.history import reading_cells
 from rag_eval.rendering.html.element import FORMATTER, NOTHING, Markup, folded, join, plain_text, table, tag, visible
+from rag_eval.scoring.aggregations import FOLDS
 
 if TYPE_CHECKING:
     from rag_eval.analysis.history import Series
@@ -387,15 +389,18 @@ def heat(report: Report) -> Iterator[Markup]:
         title, parts = f"Every metric by {visible(field)}", parts[:_MOST]
         block = metrics_tables.table_of_slices(report, title, parts, FORMATTER)
         colours = (
-            [None, *(_colour(part.metrics.get(name), report.metrics[name]) for part in parts)]
+            [None, *(_colour(name, part.metrics.get(name), report.metrics[name]) for part in parts)]
             for name in metrics_tables.valued(report, parts)
         )
         yield folded(title, tag("p", _HEAT), table(block, colours, "heat"))
 
 
-def _colour(result: MetricResult | None, whole: MetricResult) -> str | None:
-    """Return the class of a value by its distance from that of all cases; amounts are compared by their ratio."""
-    if result is None or result.value is None or whole.value is None:
+def _colour(name: str, result: MetricResult | None, whole: MetricResult) -> str | None:
+    """Return the class of a value by its distance from that of all cases; amounts are compared by their ratio.
+
+    A sum or a maximum has none: that of a slice is never larger than that of all cases.
+    """
+    if result is None or result.value is None or whole.value is None or not FOLDS[measure(name).fold].estimates:
         return None
     scale = 1.0 if max(abs(result.value), abs(whole.value)) <= 1 else abs(whole.value) or 1.0
     change = (result.value - whole.value) / scale * (1 if result.better == "higher" else -1)
