@@ -238,14 +238,14 @@ def test_ticks_are_round(ends, expected):
 )
 def test_a_chart_has_room_around_its_dots_but_none_beyond_shares(heights, drawn):
     dots = [plots.Dot(0.5, height, "plain", "said") for height in heights]
-    page = Page(f"<!DOCTYPE html><title>x</title>{plots.chart('x', 'x', 'x', dots, [dots], plots.Axes('a', 'b'))}")
+    page = Page(f"<!DOCTYPE html><title>x</title>{plots.chart('x', 'x', 'x', dots, plots.Axes('a', 'b'))}")
     assert [item.get("cy") for item in page.all("circle")] == drawn
 
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=5))
 def test_no_dot_lies_outside(points):
     dots = [plots.Dot(x, y, "plain", "said") for x, y in points]
-    drawn = plots.chart("x", "x", "x", dots, [dots], plots.Axes("a", "b"))
+    drawn = plots.chart("x", "x", "x", dots, plots.Axes("a", "b"))
     page = Page(f"<!DOCTYPE html><html><head><title>x</title></head><body>{drawn}</body></html>")
     for item in page.all("circle"):
         assert 44 <= float(item.get("cx")) <= 392

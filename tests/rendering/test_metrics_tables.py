@@ -11,7 +11,7 @@ from rag_eval import api
 from rag_eval.metrics import column_of
 from rag_eval.rendering import metrics_tables
 from rag_eval.rendering.document import PLAIN
-from seams import METRICS, PERSPECTIVES, measure, render
+from seams import METRICS, PERSPECTIVES, MetricResult, measure, render
 
 ANSWER = {"claim": "30 days", "citations": ["a"]}
 
@@ -86,3 +86,23 @@ def test_of_many_cutoffs_the_first_twenty_have_a_column(tmp_path, cutoffs, said)
     columns = [f"@{k}" for k in range(1, 21)]
     assert table.headers == ["Metric", *columns, *said, "Cases", "Better"]
     assert {len(row) for row in table.rows} == {len(table.headers)}
+
+
+@pytest.mark.parametrize(
+    ("name", "whole", "part", "shade"),
+    [
+        ("precision", 0.5, 0.52, None),
+        ("precision", 0.5, 0.56, "better1"),
+        ("precision", 0.5, 0.1, "worse3"),
+        ("cost_usd", 0.005, 0.006, "worse2"),  # an amount, by its ratio
+        ("cost_usd", 0.0, 0.006, None),
+        ("latency_total_ms.p50", 100, 60, "better3"),
+        ("latency_total_ms.max", 100, 60, None),  # a part has never a larger maximum or sum
+        ("cost_usd.total", 0.05, 0.01, None),
+        ("precision", 0.5, None, None),
+    ],
+)
+def test_a_slice_is_shaded_by_its_distance_from_all_cases(name, whole, part, shade):
+    better = measure(name).metric.better
+    values = [MetricResult(value, 9, None, None, better, "") for value in (part, whole)]
+    assert metrics_tables.shade(name, *values) == shade

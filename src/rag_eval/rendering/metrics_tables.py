@@ -21,8 +21,10 @@ from rag_eval.rendering.document import (
     format_number,
     more,
     paragraphs,
+    unit,
 )
 from rag_eval.rendering.gates_table import format_count, format_metric_value, format_value
+from rag_eval.scoring.aggregations import FOLDS
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report, SliceResult
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 _CUT = re.compile("@[0-9]+$")
 _NAMED, _FIELDS, _COLUMNS = 3, 5, 20
+_SHADES = (0.05, 0.15, 0.3)
 _MANY_FOLDS = 3
 """Values of one metric that are worth a table of their own."""
 _TEXT, _QID, _SLICES, _SLICE_COLUMNS = 60, 40, 100, 8
@@ -218,8 +221,7 @@ def gated_by_slice(report: Report, formatter: TextFormatter, limit: int = _SLICE
     ]
     headers = ["Slice", "Cases", *(formatter.named(name, "") for name in names)]
     table = Table("Gated metrics by slice", headers, rows)
-    few = any(part.n < report.min_n for part in shown)
-    return [table, *more(len(report.slices) - limit, formatter.whole), *_legend(report, few=few)]
+    return [table, *more(len(report.slices) - limit, formatter.whole), *legend_of_few(report, shown)]
 
 
 def all_by_slice(report: Report, formatter: TextFormatter) -> list[Block]:
@@ -230,7 +232,7 @@ def all_by_slice(report: Report, formatter: TextFormatter) -> list[Block]:
             table_of_slices(report, f"Every metric by {formatter.trusted(field)}", parts[:_SLICE_COLUMNS], formatter)
         )
         blocks += more(len(parts) - _SLICE_COLUMNS, formatter.whole)
-    return [*blocks, *_legend(report, few=any(part.n < report.min_n for part in report.slices))]
+    return [*blocks, *legend_of_few(report, report.slices)]
 
 
 def table_of_slices(report: Report, about: str, parts: Sequence[SliceResult], formatter: TextFormatter) -> Table:
@@ -249,8 +251,27 @@ def table_of_slices(report: Report, about: str, parts: Sequence[SliceResult], fo
     return Table(about, ["Metric", "All cases", *names], rows)
 
 
+def shade(name: str, result: MetricResult | None, whole: MetricResult) -> str | None:
+    """Return how much better or worse a slice is than all cases, ``better1`` to ``worse3``; amounts by their ratio.
+
+    None for a small difference, and for a sum or a maximum: that of a slice is never larger than that of all cases.
+    """
+    if result is None or result.value is None or whole.value is None or not FOLDS[measure(name).fold].estimates:
+        return None
+    is_amount = unit(name) or max(abs(result.value), abs(whole.value)) > 1
+    scale = (is_amount and abs(whole.value)) or 1.0
+    change = (result.value - whole.value) / scale * (1 if result.better == "higher" else -1)
+    steps = sum(abs(change) >= step for step in _SHADES)
+    return f"{'better' if change > 0 else 'worse'}{steps}" if steps else None
+
+
 def _legend_of_small(rows: Sequence[Sequence[str]]) -> list[Block]:
     return paragraphs(SMALL_MEANING if any(SMALL in cell for row in rows for cell in row) else "")
+
+
+def legend_of_few(report: Report, parts: Sequence[SliceResult]) -> list[Block]:
+    """Explain the mark of slices that have too few cases to be judged, if one has."""
+    return _legend(report, few=any(part.n < report.min_n for part in parts))
 
 
 def _legend(report: Report, *, few: bool) -> list[Block]:

@@ -56,8 +56,6 @@ _READ = (
     "Oldest first, with 95\u00a0% intervals. The shaded side of the threshold passes the gate: a disc passed, a cross "
     "failed. A ring was measured with another definition and is not joined; a dashed line marks the change."
 )
-_UNFOLDED = 12
-"""Slices of which the table need not be opened."""
 
 
 def render(report: Report, details: Details | None = None) -> str:
@@ -159,10 +157,12 @@ def _facts(report: Report) -> Markup:
 def _slices(report: Report) -> Markup:
     if not report.slices:
         return NOTHING
-    every = write(metrics_tables.gated_by_slice(report, FORMATTER, _SLICES))
-    table = folded(f"All slices ({len(report.slices):,})", every, unfolded=len(report.slices) <= _UNFOLDED)
     worst = write([*metrics_tables.worst_slices(report, FORMATTER), *cases.conversations(report, FORMATTER)])
-    return join([worst, *plots.heat(report), *plots.slices(report), table])
+    parts = [worst, *plots.heat(report), *plots.slices(report)]
+    if len(report.slices) > plots.MOST:  # otherwise the heat maps have all
+        every = write(metrics_tables.gated_by_slice(report, FORMATTER, _SLICES))
+        parts.append(folded(f"All slices ({len(report.slices):,})", every))
+    return join(parts)
 
 
 def _metrics(report: Report) -> Markup:
@@ -241,7 +241,7 @@ def _columns(report: Report) -> list[_Column]:
     """Return question, run if there are several, label, change if there is a baseline, and the rest."""
     flips = {(flip.qid, flip.run): "newly fixed" if flip.is_fixed else "newly broken" for flip in report.flips}
     run = _Column("Run", "text", "run", lambda item: tag("td", _name(item.run)))
-    change = _Column("Changed", "text", "changed", lambda item: _word(flips.get((item.qid, item.run), "")))
+    change = _Column("Changed", "text", "changed", lambda item: _word(flips.get((item.qid, item.run), ""), "changed"))
     parts = _Column("Slices", "text", "", lambda item: _word(", ".join(map(visible, item.slices)), "slices"))
     return [
         _Column("Question", "text", "", lambda item: Markup(f'<th scope="row">{_name(item.qid)}</th>')),

@@ -11,7 +11,6 @@ from math import ceil, floor, isfinite, log10
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.gates.policy import MARGINS, SPENDING
-from rag_eval.metrics import measure
 from rag_eval.rendering import metrics_tables
 from rag_eval.rendering.comparison import letter
 from rag_eval.rendering.document import format_metric_interval, format_number, unit
@@ -26,14 +25,23 @@ from rag_eval.rendering.gates_table import (
     outcome_style,
 )
 from rag_eval.rendering.history import reading_cells
-from rag_eval.rendering.html.element import FORMATTER, NOTHING, Markup, folded, join, plain_text, table, tag, visible
-from rag_eval.scoring.aggregations import FOLDS
+from rag_eval.rendering.html.element import (
+    FORMATTER,
+    NOTHING,
+    Markup,
+    folded,
+    join,
+    plain_text,
+    table,
+    tag,
+    visible,
+    write_blocks,
+)
 
 if TYPE_CHECKING:
     from rag_eval.analysis.history import Series
     from rag_eval.analysis.report import Report
     from rag_eval.gates.policy import GateResult
-    from rag_eval.gates.results import MetricResult
     from rag_eval.gates.weighted_score import Front
 
 Ends = tuple[float, float]
@@ -46,11 +54,12 @@ _KINDS = {**OUTCOMES, "warning": "warning only", "few": "too few cases to judge"
 
 _CHART_LEFT, _CHART_TOP, _CHART_BOTTOM, _CHART_HEIGHT = 44.0, 26.0, 168.0, 204.0
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
-_GLYPH, _SHORT, _MOST, _COMMIT = 5.0, 22, 40, 12
+_GLYPH, _SHORT, _COMMIT = 5.0, 22, 12
+MOST = 40
+"""Rows of a plot, and columns of a heat map."""
 _SHAPES = "A disc passes, a cross fails, an open diamond is inconclusive, a triangle only warns"
 _PASSING_SIDE = "the shaded side of the tick passes the gate."
 _INTERVAL = "the line is the 95\u00a0% interval, or the interval at the gate's confidence"
-_STEPS = (0.05, 0.15, 0.3)
 _HEAT = (
     "Red is worse than the value over all cases, green is better. The three shades begin at a difference of 0.05, 0.15 "
     "and 0.3; for amounts, of that share of the value over all cases."
@@ -97,8 +106,7 @@ def figure(key: str, title: str, legend: str, rows: Sequence[PlotRow], *, own_sc
     if not rows:
         return NOTHING
     scale = _scale(rows)
-    steps = [] if own_scale else [scale[0] + (scale[1] - scale[0]) * step / _TICKS for step in range(_TICKS + 1)]
-    grid = [(_place(number, scale, _LEFT, _RIGHT), number) for number in steps]
+    grid = [(_place(number, scale, _LEFT, _RIGHT), number) for number in ([] if own_scale else ticks(*scale))]
     anchors = {_RIGHT: "last", _LEFT: "first"}
     axis = [tag("text", f"{number:.3g}", x=x, y=14.0, class_=anchors.get(x, "tick")) for x, number in grid]
     drawn = [_svg(axis, 20.0, "axis")] if axis else []
@@ -205,13 +213,16 @@ class Limit(NamedTuple):
 
 
 class Axes(NamedTuple):
-    """The texts at the axes: both ends of the horizontal one and the titles; ``ticks`` if it has numbers."""
+    """The titles of the axes, or of a ``series`` the texts at the ends of the horizontal one, which has no numbers.
 
-    across: str
-    up: str
+    The points of a series are joined by lines, which rules interrupt and points of the kind ``few`` are not on.
+    """
+
+    across: str = ""
+    up: str = ""
     first: str = ""
     last: str = ""
-    ticks: bool = True
+    series: bool = False
 
 
 class _Frame(NamedTuple):
@@ -237,16 +248,8 @@ def _span(numbers: Sequence[float]) -> Ends:
     return (max(low - room, 0.0), min(high + room, 1.0)) if bounded else (low - room, high + room)
 
 
-def chart(
-    key: str,
-    title: str,
-    legend: str,
-    dots: Sequence[Dot],
-    lines: Iterable[Sequence[Dot]],
-    axes: Axes,
-    limits: Sequence[Limit] = (),
-) -> Markup:
-    """Return a plot of ``dots`` between axes; ``lines`` join some of them. Empty without dots."""
+def chart(key: str, title: str, legend: str, dots: Sequence[Dot], axes: Axes, limits: Sequence[Limit] = ()) -> Markup:
+    """Return a plot of ``dots`` between axes. Empty without dots."""
     if not dots:
         return NOTHING
     ends = [end for dot in dots for end in (dot.y, dot.low, dot.high) if end is not None]
@@ -258,13 +261,16 @@ def chart(
         shades.append(tag("rect", x=start, y=top, width=end - start, height=bottom - top, class_="passing"))
         thresholds.append(tag("line", x1=start, x2=end, y1=y, y2=y, class_="limit"))
     rules = [frame.x(dot.x) for dot in dots if dot.rule]
-    paths = ["L".join(f"{frame.x(dot.x):.1f} {frame.y(dot.y):.1f}" for dot in line) for line in lines if len(line) > 1]
+    lines: list[list[str]] = [[]]
+    for dot in dots if axes.series else ():
+        lines += [[]] if dot.rule else []
+        lines[-1] += [f"{frame.x(dot.x):.1f} {frame.y(dot.y):.1f}"] if dot.kind != "few" else []
     drawn = [
         *shades,
         *_grid(frame, axes),
         *thresholds,
         *(tag("line", x1=x, x2=x, y1=_CHART_TOP, y2=_CHART_BOTTOM, class_="reference") for x in rules),
-        *(tag("path", d=f"M{path}", class_="path") for path in paths),
+        *(tag("path", d=f"M{'L'.join(line)}", class_="path") for line in lines if len(line) > 1),
         *(_dot(frame, dot) for dot in dots),
     ]
     about = tag("p", "; ".join(dot.caption for dot in dots), id=f"{key}-about", class_="visually-hidden")
@@ -278,7 +284,7 @@ def _grid(frame: _Frame, axes: Axes) -> Iterator[Markup]:
         y = frame.y(tick)
         yield tag("line", x1=_CHART_LEFT, x2=_RIGHT, y1=y, y2=y, class_="grid")
         yield tag("text", f"{tick:.4g}", x=_CHART_LEFT - 6, y=y + 4, class_="last")
-    for tick in ticks(*frame.across) if axes.ticks else ():
+    for tick in () if axes.series else ticks(*frame.across):
         yield tag("text", f"{tick:.4g}", x=frame.x(tick), y=_CHART_BOTTOM + 16, class_="tick")
     texts = [
         (axes.up, 2.0, _CHART_TOP - 16, "first"),
@@ -357,9 +363,9 @@ def _figures(key: str, shares: str, amounts: str, legend: str, rows: Sequence[Pl
         (f"{key}-amounts-plot", f"{amounts}, each on a scale of its own", True),
     ):
         of_kind = [row for row in rows if is_share(row) is not own_scale]
-        yield figure(name, title, legend, of_kind[:_MOST], own_scale=own_scale)
-        if len(of_kind) > _MOST:
-            yield tag("p", f"{_MOST} of {len(of_kind):,} are drawn; the table has all.")
+        yield figure(name, title, legend, of_kind[:MOST], own_scale=own_scale)
+        if len(of_kind) > MOST:
+            yield tag("p", f"{MOST} of {len(of_kind):,} are drawn; the table has all.")
         legend = "" if of_kind else legend
 
 
@@ -370,7 +376,7 @@ def slices(report: Report) -> Iterator[Markup]:
         measured = [(part, part.metrics[name]) for part in report.slices if name in part.metrics]
         parts = sorted((pair for pair in measured if pair[1].value is not None), key=metrics_tables.by_value)
         rows = []
-        for part, result in parts[:_MOST]:
+        for part, result in parts[:MOST]:
             gate = bounds.get((name, part.slice, result.value))
             shape = outcome_style(gate) if gate is not None else "few" if part.n < report.min_n else "plain"
             text = metrics_tables.in_slice(bounds, part, name) + format_metric_interval(result, name)
@@ -378,7 +384,7 @@ def slices(report: Report) -> Iterator[Markup]:
             row = PlotRow(visible(part.slice), shape, text, result.value or 0.0, *ends, amount=bool(unit(name)))
             rows.append(row)
         title = f"{visible(name)} by slice, worst first"
-        cut = f"The worst {_MOST} of {len(parts):,} are drawn; the table has all." if len(parts) > _MOST else ""
+        cut = f"The worst {MOST} of {len(parts):,} are drawn; the table has all." if len(parts) > MOST else ""
         drawn = figure(f"slice-plot-{index}", title, _SLICES, rows)
         yield folded(title, drawn, tag("p", cut) if cut else NOTHING, unfolded=not index)
 
@@ -386,32 +392,19 @@ def slices(report: Report) -> Iterator[Markup]:
 def heat(report: Report) -> Iterator[Markup]:
     """Yield a table for each field, of every metric by slice, coloured by the distance from the value of all cases."""
     for field, parts in metrics_tables.by_field(report).items():
-        title, parts = f"Every metric by {visible(field)}", parts[:_MOST]
+        title, parts = f"Every metric by {visible(field)}", parts[:MOST]
         block = metrics_tables.table_of_slices(report, title, parts, FORMATTER)
         colours = (
-            [None, *(_colour(name, part.metrics.get(name), report.metrics[name]) for part in parts)]
+            [None, *(metrics_tables.shade(name, part.metrics.get(name), report.metrics[name]) for part in parts)]
             for name in metrics_tables.valued(report, parts)
         )
-        yield folded(title, tag("p", _HEAT), table(block, colours, "heat"))
-
-
-def _colour(name: str, result: MetricResult | None, whole: MetricResult) -> str | None:
-    """Return the class of a value by its distance from that of all cases; amounts are compared by their ratio.
-
-    A sum or a maximum has none: that of a slice is never larger than that of all cases.
-    """
-    if result is None or result.value is None or whole.value is None or not FOLDS[measure(name).fold].estimates:
-        return None
-    scale = 1.0 if max(abs(result.value), abs(whole.value)) <= 1 else abs(whole.value) or 1.0
-    change = (result.value - whole.value) / scale * (1 if result.better == "higher" else -1)
-    steps = sum(abs(change) >= step for step in _STEPS)
-    return f"{'better' if change > 0 else 'worse'}{steps}" if steps else None
+        legend = write_blocks(metrics_tables.legend_of_few(report, parts))
+        yield folded(title, tag("p", _HEAT, class_="hint"), table(block, colours, "heat"), legend)
 
 
 def trend(index: int, series: Series) -> Markup:
     """Return a chart of the readings with a value, whose line is interrupted at changes of the definition."""
-    parts: list[list[Dot]] = [[]]
-    labels = []
+    dots, labels = [], []
     for at, reading in enumerate(series.readings):
         if reading.value is None:
             continue
@@ -422,20 +415,17 @@ def trend(index: int, series: Series) -> Markup:
             cells.append(f"{reading.bound.side} {reading.bound.threshold:g}: {reading.bound.outcome.replace('_', ' ')}")
         cells += [f"commit {visible(reading.commit[:_COMMIT])}"] if reading.commit else []
         text = f"{label}: {', '.join(cell for cell in cells if cell)}"
-        parts += [[]] if reading.broken else []
-        parts[-1].append(Dot(float(at), reading.value, kind, text, "", reading.low, reading.high, reading.broken))
+        dots.append(Dot(float(at), reading.value, kind, text, "", reading.low, reading.high, reading.broken))
         labels.append(visible(reading.commit[:_COMMIT] or reading.label))
-    dots = [dot for part in parts for dot in part]
-    lines = [[dot for dot in part if dot.kind != "few"] for part in parts]
     ends = (labels[0], labels[-1]) if len(labels) > 1 else ("", "")
     newest = format_number(series.values[-1], series.metric) if series.values else ""
-    axes = Axes("", "", *ends, ticks=False)
+    axes = Axes("", "", *ends, series=True)
     limits = []
     for limit, group in groupby(enumerate(series.readings), key=lambda entry: entry[1].bound and entry[1].bound[:2]):
         indexes = [index for index, _ in group]
         if limit:
             limits.append(Limit(indexes[0] - 0.5, indexes[-1] + 0.5, limit[1], limit[0]))
-    return chart(f"plot-{index}", visible(series.metric), newest, dots, lines, axes, limits)
+    return chart(f"plot-{index}", visible(series.metric), newest, dots, axes, limits)
 
 
 def front(front: Front, runs: Sequence[str]) -> Iterator[Markup]:
@@ -446,4 +436,4 @@ def front(front: Front, runs: Sequence[str]) -> Iterator[Markup]:
             numbers = f"quality {format_number(point[0])}, {name} {format_number(point[axis], SPENDING[name])}"
             text = f"{letter(index)}, {visible(runs[index])}: {numbers}"
             dots.append(Dot(point[axis], point[0], "plain" if beaten is None else "few", text, letter(index)))
-        yield chart(f"front-{axis}", f"Quality and {name}.", _FRONT, dots, [], Axes(_AXES[name], "quality"))
+        yield chart(f"front-{axis}", f"Quality and {name}.", _FRONT, dots, Axes(_AXES[name], "quality"))
