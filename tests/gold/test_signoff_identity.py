@@ -92,7 +92,10 @@ def test_what_is_on_the_base_was_judged_when_it_came():
 def test_a_record_of_nobody_known_is_to_be_taken_away_and_the_change_signed_again():
     eve = record("eve")
     (refused, _) = check(BASE, Side(EDITED, files(eve)), policy(signers=SIGNERS), ADVICE)
-    assert (refused.file, refused.fix) == (f"records/{eve.name}", f"git rm -f -- :/records/{eve.name} && sign it")
+    assert (refused.file, refused.fix) == (
+        f"records/{eve.name}",
+        f"git rm -f -- :/records/{eve.name} && sign it  # run by a signer of the base branch",
+    )
     assert "'eve@example.org'" in refused.message
 
 
@@ -440,7 +443,7 @@ SAYINGS = [
         Side(BASE.items, files(OURS)),
         {"policy": policy(signers={"ann@example.org": "ann"})},
         """records/NAME: [unknown-signer] 'bob@example.org' signed it, but is not a signer on the base branch
-        => git rm -f -- :/records/NAME && sign it""",
+        => git rm -f -- :/records/NAME && sign it  # run by a signer of the base branch""",
     ),
     (
         Side(BASE.items, files(OURS)),

@@ -69,6 +69,7 @@ class Advice(NamedTuple):
 
 
 PLAIN = Advice()
+_WHO = {"unknown-signer": "  # run by a signer of the base branch"}
 
 
 def read_items(
@@ -143,7 +144,7 @@ def check(
         *removed,
         *formed,
         *(
-            Finding(code, "error", message, _sign_again(path, advice), path)
+            Finding(code, "error", message, _sign_again(path, advice) + _WHO.get(code, ""), path)
             for path, (code, message) in refused.items()
         ),
         *(_breach(change, code, base, head, policy, advice) for change, code in breaking),
