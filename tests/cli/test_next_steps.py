@@ -138,3 +138,29 @@ def test_a_job_without_traces_is_told_who_writes_them(project, score):
     project.put(trace=None)
     code, said = score("--base=main")
     assert (code, "Your system writes it: docs/trace.md" in said) == (2, True)
+
+
+def test_a_gold_set_in_another_folder_has_not_changed(project, score):
+    project.branch("moved")
+    project.git("mv", GOLD, "gold.jsonl")
+    project.put(gates=gates().replace("version: 1\n", "version: 1\ngold: gold.jsonl\n"))
+    project.done("move the gold set")
+    code, report = score("--base=main")
+    assert (code, fixes(report).keys() - {"traces-tracked"}) == (0, set())
+    rows = [{**GOLDS[0], "category": "time"}, *GOLDS[1:]]
+    project.write("gold.jsonl", json_lines(rows))
+    project.done("and change an item")
+    _, report = score("--base=main")
+    (finding,) = [finding for finding in report["findings"] if finding["code"] == "gold-not-governed"]
+    assert finding["message"] == "1 gold item changed, and no policy requires a sign-off"
+
+
+def test_the_advice_to_sign_names_a_key_if_one_is_required(project, score):
+    project.put(gates=gates("signoff: {require: signature, allowed_signers: signers}\n"))
+    project.done("require signatures")
+    project.change(gold=[{**GOLDS[0], "category": "time"}, *GOLDS[1:]])
+    code, report = score("--base=main")
+    assert (code, fixes(report)["unsigned-change"]) == (
+        1,
+        "rag-eval gold signoff --base main --key ~/.ssh/id_ed25519 --reason '…'",
+    )
