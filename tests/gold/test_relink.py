@@ -206,7 +206,7 @@ def test_after_the_relink_the_baseline_is_what_has_other_ids(files):
     relink("--write")
     report = rag_eval.score("gold.jsonl", "new.jsonl", "g.yml")
     (item,) = [finding for finding in report.findings if finding.code == "ids-changed"]
-    assert "already has the new ids" in item.fix
+    assert "The gold set has these ids" in item.fix
     assert not report.passed
 
 
