@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from rag_eval.run.authority import Authority
 
     Connect = Callable[[str, str, str], GitHub]
-    Open = Callable[[], GitHub]
 
 _CORE = ("precision", "chr", "under_refusal", "over_refusal", "answered_rate", "mrr")
 
@@ -96,6 +95,14 @@ def connector(environ: Mapping[str, str]) -> Connect:
     return connect
 
 
+class ActionRun(NamedTuple):
+    """One run of the action: its inputs, the runner, and a function that opens GitHub's API."""
+
+    inputs: ActionInputs
+    runner: Runner
+    open_api: Callable[[], GitHub]
+
+
 def action(environ: Mapping[str, str], connect: Connect) -> int:
     """Run the action in ``environ`` and return the exit code.
 
@@ -103,58 +110,56 @@ def action(environ: Mapping[str, str], connect: Connect) -> int:
     summary and comment report that nothing was judged. Otherwise an older comment would still say that the run passed.
     """
     runner, (inputs, wrong) = read_runner(environ), read_inputs(environ)
-    open_api = partial(connect, runner.api_url, inputs.github_token, runner.repository)
+    run = ActionRun(inputs, runner, partial(connect, runner.api_url, inputs.github_token, runner.repository))
     try:
-        if inputs.report:
-            return _post_from_artifact(inputs, runner, open_api, wrong)
-        return _report_outcome(inputs, runner, _judged(inputs, runner, open_api, wrong), open_api)
+        return _post_from_artifact(run, wrong) if inputs.report else _report_outcome(run, _judged(run, wrong))
     except Exception as error:
         with suppress(Exception):
-            _report_crash(inputs, runner, open_api, error)
+            _report_crash(run, error)
         raise
 
 
-def _report_crash(inputs: ActionInputs, runner: Runner, open_api: Open, error: Exception) -> None:
+def _report_crash(run: ActionRun, error: Exception) -> None:
     """Report in every place that rag-eval failed; each step runs even if another one fails."""
     why = OUT_OF_MEMORY if is_out_of_memory(error) else "The log has the details. Please report them."
     reason = f"rag-eval failed to judge this run: {why}"
     outcome = _unjudged(partial(markdown.reason_within, reason))
     steps: list[Callable[[], object]] = [
         lambda: announce("error", reason),
-        lambda: _remove_old_reports(inputs, runner),
-        lambda: put_outputs(runner, outcome.outputs),
-        lambda: _summarise(inputs, runner, outcome),
+        lambda: _remove_old_reports(run),
+        lambda: put_outputs(run.runner, outcome.outputs),
+        lambda: _summarise(run, outcome),
     ]
-    if inputs.report:
-        steps += [lambda: _publish(inputs, runner, open_api, CommentBody(markdown.unjudged(reason), "invalid"))]
+    if run.inputs.report:
+        steps += [lambda: _publish(run, CommentBody(markdown.unjudged(reason), "invalid"))]
     else:
         steps += [
-            lambda: _comment(inputs, runner, outcome, open_api),
-            lambda: _check(inputs, runner, outcome, open_api),
+            lambda: _comment(run, outcome),
+            lambda: _check(run, outcome),
         ]
     for step in steps:
         with suppress(Exception):
             step()
 
 
-def _report_outcome(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, open_api: Open) -> int:
+def _report_outcome(run: ActionRun, outcome: ActionOutcome) -> int:
     """Report the outcome to the log, the comment, the check run, the summary and the outputs."""
     if outcome.verdict == "invalid":
-        _remove_old_reports(inputs, runner)
-    name = posting.comment_name(inputs.comment_id)
+        _remove_old_reports(run)
+    name = posting.comment_name(run.inputs.comment_id)
     outcome = outcome._replace(text=partial(markdown.named_within, name, outcome.text))
-    for note in limit_per_level(outcome.notes) if inputs.annotations else ():
+    for note in limit_per_level(outcome.notes) if run.inputs.annotations else ():
         print(annotation(*note))
     if outcome.why:
         announce("error", outcome.why)
-    comment_url, commented = _comment(inputs, runner, outcome, open_api)
-    check_url = _check(inputs, runner, outcome, open_api)
-    _summarise(inputs, runner, outcome)
-    put_outputs(runner, outcome.outputs, comment_url, commented=commented, check_url=check_url)
+    comment_url, commented = _comment(run, outcome)
+    check_url = _check(run, outcome)
+    _summarise(run, outcome)
+    put_outputs(run.runner, outcome.outputs, comment_url, commented=commented, check_url=check_url)
     return outcome.code
 
 
-def _judged(inputs: ActionInputs, runner: Runner, open_api: Open, wrong: UsageError | None) -> ActionOutcome:
+def _judged(run: ActionRun, wrong: UsageError | None) -> ActionOutcome:
     """Return the outcome.
 
     A run that cannot be judged has an outcome too, because an older comment must not keep saying that it passed.
@@ -162,7 +167,7 @@ def _judged(inputs: ActionInputs, runner: Runner, open_api: Open, wrong: UsageEr
     try:
         if wrong:
             raise wrong
-        return judge(inputs, runner, open_api)
+        return judge(run)
     except InputError as error:
         _log("\n".join(error.lines()))
         notes = []
@@ -184,13 +189,14 @@ def _unjudged(text: Callable[[int, Callable[[str], int]], str], notes: Sequence[
     return ActionOutcome("invalid", text, outputs, notes, CANNOT_JUDGE)
 
 
-def judge(inputs: ActionInputs, runner: Runner, open_api: Open) -> ActionOutcome:
+def judge(run: ActionRun) -> ActionOutcome:
     """Score, compare with the base, judge, and write the report; raise RagEvalError if that is impossible."""
+    inputs, runner = run.inputs, run.runner
     below = inputs.working_directory.strip("/")
     gates = inputs.gates or usual_gates(below, runner.workspace)
     options = Options(inputs.gold, inputs.trace, gates, inputs.k, runner.workspace, below, inputs.baseline)
     options = options._replace(is_discovered=not inputs.gates)
-    report = api.run(options, _authority(inputs, runner, open_api))._replace(ci=runner.ci)
+    report = api.run(options, _authority(run))._replace(ci=runner.ci)
     _log(render(report, "table", verbose=True))
     workspace, folder = real_path(runner.workspace), report_folder(inputs, runner)
     write_together(folder, files(report, details_of(report, options) if inputs.details else None))
@@ -215,12 +221,13 @@ def judge(inputs: ActionInputs, runner: Runner, open_api: Open) -> ActionOutcome
     return ActionOutcome(report.verdict, partial(text, report), {**_outputs(report), **paths}, notes, code, why)
 
 
-def _authority(inputs: ActionInputs, runner: Runner, open_api: Open) -> Authority | None:
+def _authority(run: ActionRun) -> Authority | None:
     """Return who decides; None if no event names a commit under test."""
+    inputs, runner = run.inputs, run.runner
     if not runner.trigger.name:
         return None
-    head = WorkTree(_root(inputs, runner))
-    histories = (lambda: ApiHistory(open_api(), head), lambda: GitHistory(Git(head.top, foreign=True)))
+    head = WorkTree(_root(run))
+    histories = (lambda: ApiHistory(run.open_api(), head), lambda: GitHistory(Git(head.top, foreign=True)))
     decider = authority(runner.trigger, inputs.gates_ref, inputs.signoff, head, histories)
     decider = decider._replace(workflow=runner.workflow_file)
     number = runner.pull_request or runner.trigger.queued
@@ -228,23 +235,23 @@ def _authority(inputs: ActionInputs, runner: Runner, open_api: Open) -> Authorit
         return decider
 
     def people(policy: SignoffPolicy) -> tuple[Collection[str], Collection[Author]]:
-        github = open_api()
+        github = run.open_api()
         return people_of(github, number, runner.trigger, policy, ApiHistory(github, head).parents)
 
     return decider._replace(people=people)
 
 
-def _root(inputs: ActionInputs, runner: Runner) -> str:
+def _root(run: ActionRun) -> str:
     """Return the root of the checkout: a folder with a ``.git``, from the workspace to the working directory.
 
     If there are several, it is the outermost one at the commit under test. A repository nested in the checkout has no
     gates on its base, so it would be judged by none.
     """
-    workspace = real_path(runner.workspace)
-    folder = real_path(workspace / inputs.working_directory.strip("/"))
+    workspace = real_path(run.runner.workspace)
+    folder = real_path(workspace / run.inputs.working_directory.strip("/"))
     above = [path for path in (folder, *folder.parents) if path.is_relative_to(workspace)]
     roots = [path for path in reversed(above) if os.path.exists(path / ".git")]  # noqa: PTH110 - Path's raises for a name that is too long
-    trigger = runner.trigger
+    trigger = run.runner.trigger
     under_test = {trigger.sha, trigger.head, f"ref: {trigger.ref}"} - {""}
     return str(next((path for path in roots if head_of(path) in under_test), next(iter(roots), workspace)))
 
@@ -262,17 +269,18 @@ def _outputs(report: Report) -> dict[str, str]:
     }
 
 
-def _remove_old_reports(inputs: ActionInputs, runner: Runner) -> None:
+def _remove_old_reports(run: ActionRun) -> None:
     """Remove an older report from the paths of this run: a later step would upload it as this run's."""
     with suppress(RagEvalError):
-        folder = report_folder(inputs, runner)
+        folder = report_folder(run.inputs, run.runner)
         for _, file in RENDERERS.values():
             with suppress(OSError):  # there is none, or a folder of that name, which contains no other file
                 (folder / file).unlink()
 
 
-def _comment(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, open_api: Open) -> tuple[str, bool]:
+def _comment(run: ActionRun, outcome: ActionOutcome) -> tuple[str, bool]:
     """Update the sticky comment; return its address, and whether it was written. A failure is only a notice."""
+    inputs, runner = run.inputs, run.runner
     if inputs.comment == "off":
         return "", False
     try:
@@ -282,9 +290,9 @@ def _comment(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, open_
         if not inputs.github_token:
             raise UsageError("there is no github-token.")
         first = marker(inputs.comment_id, head, runner.run, runner.workflow, runner.by, failed=outcome.failed) + "\n"
-        last = posting.last_line(head, runner.run, posting.run_address(runner.server, runner.repository, runner.run_id))
+        last = posting.last_line(head, runner.run, runner.address)
         body = first + outcome.text(posting.MOST_CHARACTERS - len(first + last), len) + last
-        posted = posting.post(open_api(), number, body, inputs.comment)
+        posted = posting.post(run.open_api(), number, body, inputs.comment)
     except RagEvalError as error:
         announce("notice", f"No comment: {error} {_report_location(inputs)}")
         return "", False
@@ -292,8 +300,9 @@ def _comment(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, open_
     return posted.url, posted.written
 
 
-def _check(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, open_api: Open) -> str:
+def _check(run: ActionRun, outcome: ActionOutcome) -> str:
     """Write the check run, and return its address, empty if there is none. A failure is only a notice."""
+    inputs, runner = run.inputs, run.runner
     if not inputs.check:
         return ""
     failed = outcome.outputs["failed-gates"]
@@ -305,14 +314,14 @@ def _check(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, open_ap
         title=title.get(outcome.verdict, "Nothing was judged"),
         summary=outcome.text(posting.MOST_CHECK_CHARACTERS, len),
         attempt=runner.by,
-        details=posting.run_address(runner.server, runner.repository, runner.run_id),
+        details=runner.address,
     )
     try:
         if not wanted.head:
             raise UsageError("the event names no commit.")
         if not inputs.github_token:
             raise UsageError("there is no github-token.")
-        made, written = posting.publish_check(open_api(), wanted, outcome.notes)
+        made, written = posting.publish_check(run.open_api(), wanted, outcome.notes)
     except RagEvalError as error:
         announce("notice", f"No check run: {error} {_report_location(inputs)}")
         return ""
@@ -322,39 +331,41 @@ def _check(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome, open_ap
     return made.url
 
 
-def _post_from_artifact(inputs: ActionInputs, runner: Runner, open_api: Open, wrong: UsageError | None) -> int:
+def _post_from_artifact(run: ActionRun, wrong: UsageError | None) -> int:
     """Comment with the report of a finished run; its verdict is that run's exit code, not this one's."""
     try:
         if wrong:
             raise wrong
-        if inputs.check:
+        if run.inputs.check:
             raise UsageError("input 'check': a report from another run has no check run. Remove check or report.")
-        body = _handed_over(inputs, runner)
-        posted = _publish(inputs, runner, open_api, body)
+        body = _handed_over(run)
+        posted = _publish(run, body)
     except RagEvalError as error:
         outcome = _refused(error)
-        put_outputs(runner, outcome.outputs)
+        put_outputs(run.runner, outcome.outputs)
         return outcome.code
     _note(posted)
     outputs = {"pass": str(body.verdict == "passed").lower(), "verdict": body.verdict}
-    put_outputs(runner, outputs, posted.url, commented=posted.written)
+    put_outputs(run.runner, outputs, posted.url, commented=posted.written)
     return CANNOT_JUDGE if body.verdict == "invalid" else PASSED
 
 
-def _publish(inputs: ActionInputs, runner: Runner, open_api: Open, body: CommentBody) -> Posted:
+def _publish(run: ActionRun, body: CommentBody) -> Posted:
+    inputs, runner = run.inputs, run.runner
     fix = "The input 'report' needs one: docs/forks.md. To score traces, remove that input."
     origin = posting.ReportOrigin.of_event(runner.trigger.event, fix)
-    return posting.publish(open_api(), origin, body, inputs.comment_id, inputs.comment, runner.server, runner.by)
+    return posting.publish(run.open_api(), origin, body, inputs.comment_id, inputs.comment, runner.server, runner.by)
 
 
-def _handed_over(inputs: ActionInputs, runner: Runner) -> CommentBody:
+def _handed_over(run: ActionRun) -> CommentBody:
     """Return the comment for the other run's report, or for its absence."""
-    path = Path(runner.workspace) / inputs.report
+    workspace, report = run.runner.workspace, run.inputs.report
+    path = Path(workspace) / report
     if not os.path.lexists(path):  # the link would lead nowhere
-        _log(f"{inputs.report} does not exist. Check the path. If it is right: {posting.NO_REPORT}.")
+        _log(f"{report} does not exist. Check the path. If it is right: {posting.NO_REPORT}.")
         return CommentBody(markdown.unjudged(f"{posting.NO_REPORT}."), "invalid")
     try:
-        return posting.read(str(path), runner.workspace)
+        return posting.read(str(path), workspace)
     except InputError as error:
         _log("\n".join(error.lines()))
         return CommentBody(markdown.problems_within(error, posting.ROOM, len), "invalid")
@@ -371,14 +382,13 @@ def _report_location(inputs: ActionInputs) -> str:
     return "The report is in the job summary." if inputs.summary else "The log has the report."
 
 
-def _summarise(inputs: ActionInputs, runner: Runner, outcome: ActionOutcome) -> None:
-    if inputs.summary and runner.summary_file:
+def _summarise(run: ActionRun, outcome: ActionOutcome) -> None:
+    file = run.runner.summary_file
+    if run.inputs.summary and file:
         taken = 0
         with suppress(OSError):  # the job may have no summary yet
-            taken = Path(runner.summary_file).stat().st_size
-        append_text(
-            runner.summary_file, outcome.text(SUMMARY_BYTES - taken, lambda part: len(part.encode())), "job summary"
-        )
+            taken = Path(file).stat().st_size
+        append_text(file, outcome.text(SUMMARY_BYTES - taken, lambda part: len(part.encode())), "job summary")
 
 
 def _log(text: str) -> None:

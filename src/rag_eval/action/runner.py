@@ -29,6 +29,7 @@ from rag_eval.github.posting import (
     attempt,
     default_comment_id,
     is_comment_id,
+    run_address,
 )
 from rag_eval.readers.source import RELATIVE
 from rag_eval.run.options import as_cutoffs
@@ -76,6 +77,11 @@ class Runner(NamedTuple):
         pull = self.trigger.event.get("pull_request")
         number = pull.get("number") if isinstance(pull, dict) else None
         return number if isinstance(number, int) and 0 < number < 10**18 else None
+
+    @property
+    def address(self) -> str:
+        """Return the address of the run's page; empty if it is unknown."""
+        return run_address(self.server, self.repository, self.run_id)
 
     @property
     def workflow_file(self) -> str:
