@@ -48,20 +48,47 @@ class _Content(NamedTuple):
 
 
 class BaselineFile:
-    """The file of a baseline, from the base or otherwise the work tree; the base's is read under ``limits``.
+    """The files of a baseline, from the base or otherwise the work tree; the base's are read under ``limits``.
 
-    ``is_named`` tells that the caller named it, not the gates file.
+    ``named`` is the report that the caller named, in place of the one of the policies. ``path`` is the report in use,
+    ``trace`` and ``rerun`` are the paths of its traces and of a report of another run, empty if they are not named.
     """
 
     def __init__(
-        self, reader: Reader, path: str, authority: Authority | None, limits: Limits, is_named: bool = False
+        self, reader: Reader, authority: Authority | None, limits: Limits, policies: Sequence[Policy], named: str
     ) -> None:
-        self.reader, self.path, self.authority, self.limits, self.is_named = reader, path, authority, limits, is_named
+        self.reader, self.authority, self.limits, self.named = reader, authority, limits, named
+        self.of_base = policies[1].baseline if len(policies) > 1 else ""
+        last_first = list(reversed(policies))  # the base branch's policy decides
+        self.path = named or next((policy.baseline for policy in last_first if policy.baseline), "")
+        self.trace = next((policy.baseline_trace for policy in last_first if policy.baseline_trace), "")
+        self.rerun = next((policy.baseline_rerun for policy in last_first if policy.baseline_rerun), "")
 
     @cached_property
     def content(self) -> _Content | None:
-        """Return the content; None without a file."""
+        """Return the content of the report; None without a file."""
         return self.at(self.path)
+
+    @cached_property
+    def recorded(self) -> tuple[Report, list[Finding]]:
+        """Return the report, and the finding if it is of another framework; InputError if it is none."""
+        return self._report_in(self.path, self.content)
+
+    def traces(self) -> bytes | None:
+        """Return the bytes of the traces that the baseline was made of, if they are available.
+
+        Other traces are another baseline, which the base has not approved.
+        """
+        if not self.trace or self.content is None:
+            return None
+        hashes = {source_file.sha256 for source_file in self.recorded[0].inputs if source_file.role == "trace"}
+        traces = self.at(self.trace)
+        return traces.data if traces and traces.is_one_of(hashes) else None
+
+    def second_run(self) -> Report | None:
+        """Return the report of another run of the same system; None if its file is missing."""
+        content = self.at(self.rerun)
+        return self._report_in(self.rerun, content)[0] if content else None
 
     def at(self, path: str) -> _Content | None:
         """Return the content of a file of the base, otherwise of the work tree; None without a file."""
@@ -71,10 +98,7 @@ class BaselineFile:
             return _Content(data, sha256(data).hexdigest(), authority.ref)
         return _from_work_tree(self.reader, path)
 
-    @cached_property
-    def recorded(self) -> tuple[Report, list[Finding]]:
-        """Return the report, and the finding if it is of another framework; InputError if it is none."""
-        content, path = self.content, self.path
+    def _report_in(self, path: str, content: _Content | None) -> tuple[Report, list[Finding]]:
         if content is None:
             raise InputError([Problem(path, 0, "", "no such file", "Name the report.json of an earlier run.")])
         silent = self.reader.silent()._replace(contents={path: content.data})
@@ -84,78 +108,54 @@ class BaselineFile:
             return _imported_report(silent, path, where)
         value = read_report(silent, path)
         if value is None:
-            raise InputError([silent.ledger.problems[0]._replace(file=where, hint=hint)], silent.ledger.count - 1)
+            first, others = silent.ledger.problems[0], silent.ledger.count - 1
+            raise InputError([first._replace(file=where, hint=hint)], others)
         report = from_json(value)
         if wrong := impossible(report.questions):
             raise InputError([Problem(where, 0, "", wrong, hint)])
         return report, []
 
 
-def old_traces(file: BaselineFile, policies: Sequence[Policy]) -> tuple[str, bytes] | None:
-    """Return the path and the bytes of the traces that a baseline was made of, if they are available.
-
-    Other traces are another baseline, which the base has not approved.
-    """
-    path = _named(policies, "baseline_trace")
-    if not path or file.content is None:
-        return None
-    hashes = {source_file.sha256 for source_file in file.recorded[0].inputs if source_file.role == "trace"}
-    traces = file.at(path)
-    return (path, traces.data) if traces and traces.is_one_of(hashes) else None
-
-
 def read_baseline(
-    file: BaselineFile, policies: Sequence[Policy], trace: str, about: Mapping[str, Any] | None, now: Report | None
+    file: BaselineFile, trace: str, about: Mapping[str, Any] | None, now: Report | None
 ) -> tuple[Earlier | None, list[Finding]]:
     """Return the baseline of ``file``, and findings about it.
 
-    ``policies`` are those that apply. ``about`` is the run.json next to the traces of the run, ``trace``. ``now`` is
-    the report of the baseline's traces under the gold in use, None if they are not available. InputError means that the
-    file is no report.json.
+    ``about`` is the run.json next to the traces of the run, ``trace``. ``now`` is the report of the baseline's traces
+    under the gold in use, None if they are not available. InputError means that the file is no report.json.
     """
-    rerun = _named(policies, "baseline_rerun")
-    earlier, findings = _earlier(file, _named(policies, "baseline_trace"), now)
-    meant, authority = policies[1].baseline if len(policies) > 1 else "", file.authority
-    if file.is_named and meant and authority and authority.on_base(meant) != authority.on_base(file.path):
-        message = f"an input or option replaces the baseline {quoted(meant)} of the base branch's gates file"
+    earlier, findings = _earlier(file, now)
+    authority = file.authority
+    if file.named and file.of_base and authority and authority.on_base(file.of_base) != authority.on_base(file.path):
+        message = f"an input or option replaces the baseline {quoted(file.of_base)} of the base branch's gates file"
         fix = "Name it only in eval-gates.yml."
         findings.append(Finding("baseline-overridden", "warning", message, fix, file.path))
-    if earlier and rerun:
-        again = BaselineFile(file.reader, rerun, authority, file.limits)
-        if again.content is None:
+    if earlier and file.rerun:
+        earlier = earlier._replace(rerun=file.second_run())
+        if earlier.rerun is None:
             message = (
                 "there is no rerun of the baseline: the minimum detectable effect uses the noise of this comparison"
             )
-            findings.append(Finding("no-baseline", "warning", message, "Commit a report.json there.", rerun))
-        else:
-            earlier = earlier._replace(rerun=again.recorded[0])
+            findings.append(Finding("no-baseline", "warning", message, "Commit a report.json there.", file.rerun))
     if earlier:
         findings += _missing_run_json(earlier, about, sidecar_of(trace))
     return earlier, findings
 
 
-def _named(policies: Sequence[Policy], key: str) -> str:
-    """Return the path that a key of the last policy names, that of the base branch, otherwise of the first."""
-    return next(filter(None, (getattr(policy, key) for policy in reversed(policies))), "")
-
-
-def _earlier(file: BaselineFile, trace: str, now: Report | None) -> tuple[Earlier | None, list[Finding]]:
-    """Return the baseline, and findings about its content.
-
-    A file that only the gates file names may not exist yet. ``trace`` is the path of its traces, if it is named.
-    """
+def _earlier(file: BaselineFile, now: Report | None) -> tuple[Earlier | None, list[Finding]]:
+    """Return the baseline, and findings about its content; a file that only the gates file names may not exist yet."""
     path, content = file.path, file.content
-    if content is None and not file.is_named:
+    if content is None and not file.named:
         message = "there is no baseline yet"
         fix = "Score a good run with --format json --out DIR, and commit DIR/report.json under this name."
         return None, [Finding("no-baseline", "warning", message, fix, path)]
     recorded, foreign = file.recorded
     findings = [*_origin_findings(file)]
-    if trace and now is None:
-        what = "do not belong to its report" if file.at(trace) else "are missing"
+    if file.trace and now is None:
+        what = "do not belong to its report" if file.at(file.trace) else "are missing"
         message = f"the traces of the baseline {what}, so items whose gold changed are not compared"
         fix = "Keep report.json and traces of the same run."
-        findings.append(Finding("baseline-traces", "warning", message, fix, trace))
+        findings.append(Finding("baseline-traces", "warning", message, fix, file.trace))
     if recorded.scope:
         measured = ", ".join(recorded.scope.perspectives) or "all perspectives"
         part = f"{recorded.scope.questions} of {recorded.scope.of} questions"

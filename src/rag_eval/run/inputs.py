@@ -106,12 +106,11 @@ def read_inputs(
         select_measures(options.cutoffs, *policies),
         options.execution,
     )
-    path = options.baseline or next((policy.baseline for policy in reversed(policies) if policy.baseline), "")
-    if not path:
+    if not options.baseline and not any(policy.baseline for policy in policies):
         return inputs
     from rag_eval.run.baseline import BaselineFile
 
-    return inputs._replace(baseline=BaselineFile(reader, path, authority, inputs.base_limits, bool(options.baseline)))
+    return inputs._replace(baseline=BaselineFile(reader, authority, inputs.base_limits, policies, options.baseline))
 
 
 def open_policy(options: Options, digests: Digests | None = None) -> tuple[Reader, Policy]:

@@ -102,15 +102,14 @@ def _baseline(inputs: Inputs, about: RunJson) -> tuple[Earlier | None, list[Find
     """
     if inputs.baseline is None:
         return None, [], None
-    from rag_eval.run.baseline import old_traces, read_baseline
+    from rag_eval.run.baseline import read_baseline
 
-    past = rescored = None
-    if traces := old_traces(inputs.baseline, inputs.policies):
-        path, data = traces
+    past, rescored, path = None, None, inputs.baseline.trace
+    if (traces := inputs.baseline.traces()) is not None:
         past = inputs.again(inputs.policy._replace(trace=path), inputs.gold)
-        past = past._replace(reader=past.reader._replace(contents={path: data}, limits=inputs.base_limits))
+        past = past._replace(reader=past.reader._replace(contents={path: traces}, limits=inputs.base_limits))
         rescored = build_report(_scorecard(past), past.golds, past.policy, _context(past))
-    earlier, findings = read_baseline(inputs.baseline, inputs.policies, inputs.policy.trace, about, rescored)
+    earlier, findings = read_baseline(inputs.baseline, inputs.policy.trace, about, rescored)
     return earlier and earlier.without(inputs.golds.keys() - inputs.suite_golds.keys()), findings, past
 
 
