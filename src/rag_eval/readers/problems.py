@@ -45,6 +45,11 @@ class ProblemCollector:
         else:
             self.problems.append(Problem(file, line, where, message, hint))
 
+    def replace(self, file: str, problem: Problem) -> None:
+        """Replace the problems of a file by one that explains them all."""
+        self.problems = [*(known for known in self.problems if known.file != file), problem]
+        self.more = 0
+
     def unknown_field(self, file: str, line: int, parent: str, field: str, fields: Iterable[str]) -> None:
         """Note the first row with a field that the contract lacks, with the known field of a similar name."""
         name = f"{parent}.{field}" if parent else field

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 from rag_eval.analysis.report import Context, Earlier, Input, Report, build_report, case_results
 from rag_eval.engines.work import Task, Work, score_file
-from rag_eval.errors import Finding, InputError
+from rag_eval.errors import Finding
 from rag_eval.gates.integrity import levels_of, vacuous
 from rag_eval.gates.policy import Policy
 from rag_eval.readers.gold_file import GoldSet
 from rag_eval.readers.jsonl import read_traces
-from rag_eval.readers.source import Reader
 from rag_eval.run import checks
 from rag_eval.run.inputs import Inputs, read_run_json
 from rag_eval.scoring.case_scorer import metric_scorer
@@ -48,12 +47,14 @@ class ScoredRun(NamedTuple):
 def score_run(inputs: Inputs) -> ScoredRun:
     """Score the traces, check the answers and judge the gates; InputError with every problem of every file."""
     reader, policy, digests = inputs.reader, inputs.policy, inputs.digests
-    try:
-        card = _scorecard(inputs)
-        about = read_run_json(reader, policy, digests)
-        reader.ledger.stop_on_problems()
-    except InputError as error:
-        raise _name_export(reader, policy.trace, error) from None
+    card = _scorecard(inputs)
+    about = read_run_json(reader, policy, digests)
+    if any(problem.file == policy.trace for problem in reader.ledger.problems):
+        from rag_eval.readers.import_inputs import export_problem
+
+        if export := export_problem(reader, policy.trace, "trace"):
+            reader.ledger.replace(policy.trace, export)
+    reader.ledger.stop_on_problems()
     findings = checks.origin(inputs, about)
     if any(measure.name == "precision" for measure in inputs.measures):
         findings += vacuous(inputs.suite_golds.values(), policy.gold, levels_of(*inputs.policies))
@@ -125,14 +126,3 @@ def _scorecard(inputs: Inputs, questions: QuestionIndex | None = None) -> Scorec
     questions = questions or QuestionIndex(inputs.golds)
     work = Work(scorer, questions, reader.limits, is_complete=not reader.ledger.problems)
     return score_file(Task(work, reader, policy.trace, inputs.digests, inputs.execution)).close()
-
-
-def _name_export(reader: Reader, path: str, error: InputError) -> InputError:
-    """Return the error with one problem for a trace file that is the export of another tool."""
-    others = [problem for problem in error.problems if problem.file != path]
-    if len(others) == len(error.problems):
-        return error
-    from rag_eval.readers.import_inputs import export_problem
-
-    export = export_problem(reader, path, "trace")
-    return InputError([*others, export]) if export else error
