@@ -37,6 +37,7 @@ class Stage:
     job: list = field(default_factory=list)  # what steps of the job do before the action
     reviews: list = field(default_factory=list)
     checkout: str = "merge"
+    below: str = ""  # the folder of the workspace that the workflow checks out into
     keys: object = None
 
     def play(self, steps):
@@ -483,6 +484,13 @@ def job(stage, steps):
 def checkout(stage, which):
     """What the workflow checks out: ``merge`` (the usual), ``head``, each with ``shallow`` behind it."""
     stage.checkout = which
+
+
+@move
+def checkout_into(stage, folder):
+    """The folder of the workspace that the workflow checks out into, and that the action works in."""
+    stage.below = folder
+    stage.inputs["working-directory"] = folder
 
 
 @move

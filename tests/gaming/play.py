@@ -82,7 +82,7 @@ def play(scenario, steps, folder, base, keys=None, inputs=None, through=None):
     """
     stage = _staged(scenario, steps, folder / "origin", base, keys)
     commits = _merged(stage)
-    origin, stage.repository = stage.repository, _checked_out(stage, folder / "checkout", commits)
+    origin, stage.repository = stage.repository, _checked_out(stage, folder / "checkout" / stage.below, commits)
     _work(stage, commits)
     stage.inputs |= inputs or {}
     fake, (url, port) = _served(stage, origin, commits), through or ("", 0)
@@ -126,7 +126,7 @@ def _checked_out(stage, folder, commits):
         if which != "merge":
             repository.git("checkout", "--quiet", "--detach", commits[which])
         return repository
-    folder.mkdir()
+    folder.mkdir(parents=True)
     repository = Repository(folder)
     repository.git("init", "--quiet", "--template=")
     repository.git("fetch", "--quiet", "--depth=1", f"file://{stage.repository.path}", commits[which])
@@ -167,12 +167,17 @@ def _acted(stage, url, commits, folder):
     def connect(api_url, token, repository):
         return GitHub(api_url, token, repository, Network(sleep=lambda _: None))
 
-    with chdir(stage.repository.path), redirect_stdout(output), redirect_stderr(output), _no_git_variables():
+    workspace = _workspace(stage)
+    with chdir(workspace), redirect_stdout(output), redirect_stderr(output), _no_git_variables():
         code = action(environ, connect)
-    below = stage.inputs.get("working-directory", ".")
-    written = stage.repository.path / below / "rag-eval-report/report.json"
+    written = workspace / stage.inputs.get("working-directory", ".") / "rag-eval-report/report.json"
     report = json.loads(written.read_bytes()) if written.exists() else {}
     return Ending(code, *_found(report), output.getvalue(), report)
+
+
+def _workspace(stage):
+    """The workspace of the job, in which the workflow may check out into a folder."""
+    return stage.repository.path.parent if stage.below else stage.repository.path
 
 
 def _no_git_variables():
@@ -208,7 +213,7 @@ def _environ(stage, url, commits, folder):
     named = {"first": commits["first"]}
     return {
         **{f"INPUT_{name.upper()}": named.get(value, str(value)) for name, value in given.items()},
-        "GITHUB_WORKSPACE": str(stage.repository.path),
+        "GITHUB_WORKSPACE": str(_workspace(stage)),
         "GITHUB_EVENT_PATH": str(file),
         "GITHUB_EVENT_NAME": message["name"],
         "GITHUB_REF": ref,

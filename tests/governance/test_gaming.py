@@ -66,6 +66,8 @@ NAMED = {
     "workflow-edited-by-a-link",
     "workflow-edited-for-a-reworded-copy",
     "workflow-edited-in-a-workflow-that-it-uses",
+    "workflow-edited-in-an-action-below-a-folder",
+    "workflow-edited-in-an-action-of-another-spelling",
     "workflow-edited-in-an-action-that-it-uses",
 }
 """What people may mean: it passes, and is said in so many words."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 from collections.abc import Collection, Iterator
-from itertools import chain
+from contextlib import suppress
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from rag_eval.analysis.report import rejudge
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _NAMED, _VERDICTS_NAMED = 5, 3
 _ONLY = "Name the file only in the gates file."
-_USES = re.compile(r"""uses["']?\s*:\s*["']?\./([^\s"'#,}\]]*)""")
 _ACTION_FILES = ("action.yml", "action.yaml")
 USUAL = {"gold": DEFAULT_GOLD, "trace": DEFAULT_TRACE}
 """The files that a gates file means without a path."""
@@ -97,10 +96,27 @@ def _edited_workflow(context: ReviewContext) -> str | None:
         if is_changed and (old or context.base):  # the initial setup adds the workflow
             return path
         for file in (name, *(posixpath.join(name, usual) for usual in _ACTION_FILES)):
-            uses = map(posixpath.normpath, _USES.findall((read_regular(after, file) or b"").decode("utf-8", "replace")))
-            used = chain.from_iterable(_ACTION_FILES if path == "." else [path] for path in uses)
-            rest += [path for path in used if path not in rest]
+            for used in _used_paths(read_regular(after, file) or b""):
+                # A checkout in a folder of the workspace has that folder before the paths of its actions.
+                inside = context.authority.written(os.path.join(context.options.root or "", used))  # noqa: PTH118 - a text
+                paths = chain.from_iterable(_ACTION_FILES if path == "." else [path] for path in (used, inside) if path)
+                rest += [path for path in paths if path not in rest]
     return None
+
+
+def _used_paths(data: bytes) -> list[str]:
+    """Return the paths of the local actions and workflows that a workflow or an action uses."""
+    import yaml  # heavy
+
+    texts, anchors = list[str](), dict[str | None, str]()
+    with suppress(yaml.YAMLError):  # what comes before the error counts
+        for event in yaml.parse(data.decode("utf-8", "replace"), Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.ScalarEvent):
+                texts.append(event.value)
+                anchors[event.anchor] = event.value
+            elif isinstance(event, yaml.AliasEvent):
+                texts.append(anchors.get(event.anchor, ""))
+    return [posixpath.normpath(path) for key, path in pairwise(texts) if key == "uses" and path.startswith("./")]
 
 
 def _entry_of(tree: CommitTree, path: str) -> str:
