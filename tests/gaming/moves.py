@@ -7,6 +7,7 @@ committed with the pull request; moves of the job act after the checkout, before
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import shutil
 from contextlib import chdir
@@ -327,6 +328,16 @@ def verdicts(stage, how):
     path = stage.repository.path / "eval/verdicts.jsonl"
     before = path.read_bytes() if path.exists() and not how.get("rewrite") else b""
     stage.repository.write("eval/verdicts.jsonl", before + honest.lines(made))
+
+
+@move
+def in_lfs(stage, path):
+    """The file becomes a pointer of Git LFS, and the checkout of the job has its content."""
+    data = stage.repository.read(path)
+    digest = hashlib.sha256(data).hexdigest()
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{digest}\nsize {len(data)}\n"
+    stage.repository.write(path, pointer)
+    stage.job.append({"write": {path: data.decode()}})
 
 
 @move

@@ -62,6 +62,7 @@ NAMED = {
     "traces-redirected-from-easier-questions",
     "traces-refusals-marked-as-answers",
     "traces-refused-in-other-words",
+    "verdicts-edited-in-lfs",
     "workflow-edited",
     "workflow-edited-by-a-link",
     "workflow-edited-for-a-reworded-copy",

@@ -230,7 +230,7 @@ def review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[Note]]:
         return [], []
     findings: list[Finding] = []
     notes: list[Note] = []
-    before = _recorded_verdicts(context, is_head=False)
+    before, unread = _recorded_verdicts(context, is_head=False)
     qids = [qid for name, (qid, verdict) in before.items() if now.get(name, verdict) != verdict]
     severities, file = levels_of(*context.policies), context.head.verdicts
     if qids and severities["changed-verdict"] != "off":
@@ -243,21 +243,31 @@ def review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[Note]]:
         fix = "Restore these rows from the base branch. A verdict changes only with its judge or its input."
         finding = Finding("changed-verdict", "error" if is_gated else "warning", message, fix, file)
         findings.append(levelled(finding, severities))
-    new = now.keys() - before.keys() & _recorded_verdicts(context, is_head=True).keys()
+    if unread and severities["changed-verdict"] != "off":
+        message = (
+            "this change edits the recorded verdicts, and those of the base branch cannot be read, so changed ones"
+        )
+        message += " are not seen"
+        fix = "Commit the verdict file to git itself, without Git LFS, with valid rows."
+        findings += [Finding("changed-verdict", "warning", message, fix, path) for path in unread]
+    new = now.keys() - before.keys() & _recorded_verdicts(context, is_head=True)[0].keys()
     if new and context.authority.gates is not None:
         message = f"{len(new)} of {len(now)} verdicts were committed with this change: no job asked the judge for them"
         notes.append(Note(file, 0, message))
     return findings, notes
 
 
-def _recorded_verdicts(context: ReviewContext, *, is_head: bool) -> dict[str, tuple[str, Verdict]]:
-    """Return question and verdict by hash, from the verdict files that the gates of base and change name."""
+def _recorded_verdicts(context: ReviewContext, *, is_head: bool) -> tuple[dict[str, tuple[str, Verdict]], list[str]]:
+    """Return question and verdict by hash, from the verdict files that the gates of base and change name.
+
+    The second part are the files that the change edits and that cannot be read completely, such as a Git LFS pointer.
+    """
     stated = [
         in_folder_of(policy.file, policy.stated["verdicts"])
         for policy in context.policies
         if "verdicts" in policy.stated
     ]
-    authority, verdicts = context.authority, dict[str, tuple[str, Verdict]]()
+    authority, verdicts, unread = context.authority, dict[str, tuple[str, Verdict]](), list[str]()
     for path in dict.fromkeys([*stated, *(policy.verdicts for policy in context.policies if policy.verdicts)]):
         name, data = authority.inside(path) if is_head else authority.on_base(path), None
         if name and is_head:
@@ -268,4 +278,7 @@ def _recorded_verdicts(context: ReviewContext, *, is_head: bool) -> dict[str, tu
             reader = Reader(ProblemCollector(), context.run.inputs.base_limits, contents={path: data})
             rows = [row for row, _ in read_verdicts(reader, path) if "error" not in row]
             verdicts |= {row["hash"]: (row["qid"], parse_reply(row["reply"])) for row in rows}
-    return verdicts
+            now = authority.inside(path)
+            if reader.ledger.problems and data != (read_regular(authority.after, now) if now else None):
+                unread.append(path)
+    return verdicts, unread
