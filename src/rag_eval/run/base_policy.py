@@ -292,9 +292,10 @@ def gates_about(authority: Authority, gold: str, reader: Reader) -> list[Policy]
 
 
 def gates_left_behind(authority: Authority, base: Policy, items: Collection[Gold], reader: Reader) -> list[Policy]:
-    """Return the gates of the usual name whose file or gold the change deletes, and whose gold has some of the items.
+    """Return the gates whose file or gold the change deletes, and whose gold has some of the items.
 
-    The gates ``base``, which apply, are left out.
+    They are in the YAML files directly in the folders above what is deleted. The gates ``base``, which apply, are left
+    out.
     """
     tree, before, after = authority.gates, authority.before, authority.after
     if tree is None:
@@ -304,13 +305,20 @@ def gates_left_behind(authority: Authority, base: Policy, items: Collection[Gold
     for path in deleted(before, after):
         while path and (path := posixpath.dirname(path)) not in folders:
             folders.add(path)
-    for path in (posixpath.join(folder, name) for folder in sorted(folders) for name in GATES_FILES):
+    files: dict[str, str] = {}
+    for folder in sorted(folders):
+        with suppress(Irregular):
+            for name in _yaml_files(tree.entries(folder)):
+                with suppress(Irregular):  # a folder or a link
+                    files |= tree.files(posixpath.join(folder, name))
+    tree.contents(files.values())  # all at once
+    for path in files:
         with suppress(InputError, Irregular):  # gates that cannot be read decide nothing
-            policy = search.policy_at(path)
-            if policy is None or policy.file == base.file or not search.has_gold(policy, before):
-                continue
-            is_left = not (has_path(after, path) and search.has_gold(policy, after))
-            left += [policy] if is_left and search.shares_items(policy, items) else []
+            for policy in search.gates_in(files, [path]):
+                if policy.file == base.file or not search.has_gold(policy, before):
+                    continue
+                is_left = not (has_path(after, path) and search.has_gold(policy, after))
+                left += [policy] if is_left and search.shares_items(policy, items) else []
     return left
 
 
