@@ -52,6 +52,24 @@ def test_an_id_that_differs_from_the_one_taken_is_a_note(row, taken, other):
 
 
 @pytest.mark.parametrize(
+    ("row", "notes"),
+    [
+        ({"conversation": "C", "turn": 2}, 1),
+        ({"conversation": "C", "turn": 1}, 0),
+        ({"conversation": "C"}, 0),
+        ({"conversation": "C", "turn": 3}, 0),
+        ({"conversation": "a session of the system", "turn": 2}, 0),
+    ],
+)
+def test_a_qid_wins_over_the_turn_of_another_gold_item_which_is_a_note(row, notes):
+    golds = {f"Q{turn}": Gold(f"Q{turn}", "How?", True, (), (), conversation="C", turn=turn) for turn in (1, 2)}
+    trace, seen = Trace.from_row({"qid": "Q1", **row, "answer": ""}, "Q1", 7), []
+    assert QuestionIndex(golds).pair(trace, lambda line, message: seen.append((line, message))) == ("Q1", "")
+    other = "'conversation' and 'turn' are those of another gold item than 'qid'; 'qid' is used"
+    assert seen == [(7, other)] * notes
+
+
+@pytest.mark.parametrize(
     ("row", "wrong"),
     [
         ({}, "the trace has neither an id nor a question"),

@@ -40,6 +40,11 @@ class QuestionIndex:
             if value != qid:
                 note(trace.line, f"'{other}' differs from '{name}'; '{name}' is used")
         if qid:
+            if trace.conversation and self._at_turn(trace) not in (None, qid):
+                note(
+                    trace.line,
+                    f"'conversation' and 'turn' are those of another gold item than '{name}'; '{name}' is used",
+                )
             return qid, ""
         qid, wrong = self._match(trace)
         return self._fallback._match(trace) if qid is None and self._fallback else (qid, wrong)
@@ -47,9 +52,7 @@ class QuestionIndex:
     def _match(self, trace: Trace) -> tuple[str | None, str]:
         """Return the qid of the gold item with the turn or the question of a trace."""
         if trace.conversation:
-            if self._turns is None:
-                self._turns = {(gold.conversation, gold.turn): qid for qid, gold in self._golds.items()}
-            match = None if trace.turn is None else self._turns.get((trace.conversation, trace.turn))
+            match = self._at_turn(trace)
             return match, "" if match else f"no gold item is turn {trace.turn} of {quoted(trace.conversation)}"
         question = trace.q or trace.question
         if not question:
@@ -62,6 +65,14 @@ class QuestionIndex:
         if not qids:
             return None, f"no gold question is {quoted(question)} to the letter"
         return (qids[0], "") if len(qids) == 1 else (None, f"{len(qids)} gold items ask {quoted(question)}")
+
+    def _at_turn(self, trace: Trace) -> str | None:
+        """Return the qid of the gold item with the conversation and the turn of a trace."""
+        if trace.turn is None:
+            return None
+        if self._turns is None:
+            self._turns = {(gold.conversation, gold.turn): qid for qid, gold in self._golds.items()}
+        return self._turns.get((trace.conversation, trace.turn))
 
 
 def is_named(trace: Trace) -> bool:
