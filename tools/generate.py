@@ -192,6 +192,7 @@ def _outcome(expected: dict[str, Any]) -> str:
         "gate": f"gate `{rest}` fails",
         "change": f"`{rest}` is listed as looser",
         "says": f'cannot be judged: "{rest}"',
+        "note": f'a note: "{rest}"',
     }
     said = words.get(kind, f"`{kind}`")
     return f"{said}; exit {expected['exit']}" if expected["exit"] else f"**reported only**: {said}; exit 0"

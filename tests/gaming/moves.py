@@ -533,6 +533,12 @@ def move_branch(stage, names):
 
 
 @move
+def tag(stage, name):
+    """A tag on the last commit."""
+    stage.repository.git("tag", name)
+
+
+@move
 def detach(stage, to):
     """HEAD at another commit, the files as they are."""
     stage.repository.git("update-ref", "--no-deref", "HEAD", stage.repository.git("rev-parse", to))

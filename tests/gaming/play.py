@@ -38,7 +38,7 @@ class Scenario:
 
     @property
     def finding(self):
-        """What the attack ends in: a code, ``gate:NAME`` or ``says:TEXT``."""
+        """What the attack ends in: a code, ``gate:NAME``, ``note:TEXT`` or ``says:TEXT``."""
         return self.expect["finding"]
 
     @property
@@ -58,8 +58,10 @@ class Ending:
     report: dict
 
     def shows(self, finding):
-        """Whether a finding of any level, a broken gate, a change that loosens or a text is there."""
+        """Whether a finding of any level, a broken gate, a change that loosens, a note or a text is there."""
         kind, _, rest = finding.partition(":")
+        if kind == "note":
+            return any(rest in note["message"] for note in self.report.get("notes", ()))
         if kind == "change":
             return (self.change(rest) or {}).get("kind") == "looser"
         return rest in self.said if kind == "says" else finding in self.stops | self.warnings

@@ -145,6 +145,7 @@ def _authority_of(trigger: Trigger, gates_ref: str, signoff: Signoff, head: Work
     fork = history.merge_base(against.commit, under_test) if against.commit and not is_merged else against.commit
     before, after = history.at(fork) if fork else NOTHING, history.at(under_test)
     head.committed = after
+    is_elsewhere = not (is_own_commit or gates_ref in _NAMED_REFS or gates.commit == against.commit)
     deciding = None if is_own_commit else history.at(gates.commit) if gates.commit else NOTHING
     return Authority(
         ref=gates.ref,
@@ -161,7 +162,8 @@ def _authority_of(trigger: Trigger, gates_ref: str, signoff: Signoff, head: Work
         signoff=signoff,
         ci=True,
         fork_of_gates=before if gates is against and fork not in ("", against.commit) else None,
-        unknown=not (is_own_commit or gates_ref in _NAMED_REFS or _is_in_history(gates.commit, against, history)),
+        unknown=is_elsewhere and not _is_in_history(gates.commit, against, history),
+        instead_of=history.at(against.commit) if is_elsewhere and against.commit else None,
         wrong_checkout=checked_out if _lacks_last_commit(trigger, checked_out, commits, last_commit, history) else "",
     )
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
+from rag_eval.analysis.policy_changes import changes
 from rag_eval.analysis.report import rejudge
 from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.paths import GATES_FILES
@@ -55,6 +56,10 @@ def circumstances(context: ReviewContext) -> Iterator[Finding]:
         message = "gates-ref names a commit that is not in the history of the base branch"
         fix = "Remove gates-ref, or name a commit of the base branch: a pull request could name its own commit."
         yield Finding("gates-from-elsewhere", "warning", f"{message}: {quoted(authority.ref, 60)}", fix)
+    elif keys := _loosened_elsewhere(context):
+        message = f"the commit {quoted(authority.ref, 60)} that gates-ref names is looser than the base branch"
+        fix = "Remove gates-ref. A tag or branch that it names can be moved to older gates."
+        yield Finding("gates-from-elsewhere", "warning", f"{message} in {some(keys, _NAMED, quoted)}", fix)
     if authority.gates is None:
         message = "gates-ref: head uses only the gates of the pull request, which can loosen them"
         fix = "Remove gates-ref to use the gates of the base branch too."
@@ -83,6 +88,24 @@ def circumstances(context: ReviewContext) -> Iterator[Finding]:
         what = f"the traces of {quantity(len(qids), 'question')} were asked another question than the gold has"
         fix = "Let the system answer the questions of the gold set. In a trace, q is the question that was asked."
         yield Finding("other-question", "warning", f"{what}: {some(qids, _NAMED, quoted)}", fix, context.head.trace)
+
+
+def _loosened_elsewhere(context: ReviewContext) -> list[str]:
+    """Return the keys in which the gates of another commit, which the caller names, are looser than the base branch's.
+
+    Its baseline is one of them if it is another file than on the base branch.
+    """
+    authority, tip, ours = context.authority, context.authority.instead_of, context.base
+    path = authority.on_base(ours.file) if ours else None
+    data = read_regular(tip, path) if tip and path else None
+    theirs = policy_of(data, ours.file, ProblemCollector()) if ours and data is not None else None
+    if ours is None or theirs is None or tip is None or authority.gates is None:
+        return []
+    keys = [change.key for change in changes(theirs.stated, ours.stated) if change.kind == "looser"]
+    baseline = authority.on_base(theirs.baseline) if theirs.baseline else None
+    if baseline and read_regular(tip, baseline) != read_regular(authority.gates, baseline):
+        keys.append("baseline")
+    return list(dict.fromkeys(keys))
 
 
 def _edited_workflow(context: ReviewContext) -> str | None:

@@ -35,7 +35,8 @@ class Authority(NamedTuple):
     traces, empty if any is allowed. ``people`` returns who approved and who wrote the change, ``written_at`` how old a
     file of the base is; either is None if unknown. ``fork_of_gates`` is where the change left the history of ``gates``.
     It is None if the change is based on that very state, or on another history. ``unknown``: the state of ``gates`` may
-    never have been on the base. ``wrong_checkout`` is the commit that is checked out if it is known to lack the change.
+    never have been on the base. ``instead_of`` is the state of the base branch if ``gates`` is that of another commit,
+    which the caller names. ``wrong_checkout`` is the commit that is checked out if it is known to lack the change.
     ``workflow`` is the path of the workflow that runs this check, if it is a file of the change under test.
     """
 
@@ -56,6 +57,7 @@ class Authority(NamedTuple):
     ci: bool = False
     fork_of_gates: CommitTree | None = None
     unknown: bool = False
+    instead_of: CommitTree | None = None
     wrong_checkout: str = ""
     workflow: str = ""
 
