@@ -188,7 +188,7 @@ class Scorer:
         name, run = "", log.runs[""]
         for index, trace in enumerate(traces):
             slot = slots.get(trace.qid)
-            if slot is None or trace.q_id or trace.case_id:
+            if slot is None or trace.q_id or trace.case_id or trace.conversation:
                 qid = pair(trace) if pair else trace.qid
                 slot = None if qid is None else slots.get(qid)
                 if slot is None:
