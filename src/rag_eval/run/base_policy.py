@@ -305,16 +305,11 @@ def gates_left_behind(authority: Authority, base: Policy, items: Collection[Gold
     for path in deleted(before, after):
         while path and (path := posixpath.dirname(path)) not in folders:
             folders.add(path)
-    files: dict[str, str] = {}
-    for folder in sorted(folders):
-        with suppress(Irregular):
-            for name in _yaml_files(tree.entries(folder)):
-                with suppress(Irregular):  # a folder or a link
-                    files |= tree.files(posixpath.join(folder, name))
-    tree.contents(files.values())  # all at once
-    for path in files:
+    paths = sorted(name for name in search.files if name.endswith(_ENDINGS) and posixpath.dirname(name) in folders)
+    tree.contents(search.files[path] for path in paths)  # all at once
+    for path in paths:
         with suppress(InputError, Irregular):  # gates that cannot be read decide nothing
-            for policy in search.gates_in(files, [path]):
+            for policy in search.gates_in([path]):
                 if policy.file == base.file or not search.has_gold(policy, before):
                     continue
                 is_left = not (has_path(after, path) and search.has_gold(policy, after))
