@@ -25,7 +25,7 @@ from rag_eval.errors import InputError, MissingExtra, Problem, RagEvalError, Usa
 from rag_eval.gates.evidence import Baseline, RunEvidence
 from rag_eval.gates.outcomes import judge, judge_all
 from rag_eval.gates.policy import Gate, Policy, Slices, Statistics
-from rag_eval.gates.results import MetricResult, Question
+from rag_eval.gates.results import MetricResult, Question, QuestionList
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.github.api import Comment, GitHub, GitHubError, Network
 from rag_eval.github.posting import marker, parse_marker
@@ -94,6 +94,7 @@ __all__ = [
     "Problem",
     "ProblemCollector",
     "Question",
+    "QuestionList",
     "RagEvalError",
     "ReadResult",
     "Reader",

@@ -16,13 +16,13 @@ from depth import examples
 from hostile import PIECES, TEXTS, replaced
 from html_page import Page, local, said
 from rag_eval import api
-from rag_eval.analysis.failed_cases import CaseDetails, Named
+from rag_eval.analysis.case_details import CaseDetails, Named
 from rag_eval.rendering import cases, gates_table, summary
 from rag_eval.rendering.html import element, plots
 from rag_eval.rendering.html.element import Markup, tag
 from rag_eval.rendering.html.plots import PlotRow
 from rag_eval.textual.leaks import STATES, Segment
-from seams import GOOD, from_json, main, render
+from seams import GOOD, QuestionList, from_json, main, render
 from whole_report import BOUND, FREE, REPORT, accepted, report_of
 from whole_report import shown as rendered
 
@@ -425,7 +425,7 @@ def test_a_report_without_gates_file_and_questions_is_a_report(tmp_path):
     gold = write_rows(tmp_path / "gold.jsonl", [gold_row(qid="Q1")])
     trace = write_rows(tmp_path / "trace.jsonl", [trace_row(qid="Q1", run=run, answer="30 days") for run in "ab"])
     report = api.score(gold, trace)
-    for item in (report, report._replace(questions=(), gates=(), metrics={}, contracts={}, inputs=())):
+    for item in (report, report._replace(questions=QuestionList(), gates=(), metrics={}, contracts={}, inputs=())):
         assert Page(render(item, "html")).complaints() == []
 
 

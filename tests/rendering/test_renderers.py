@@ -21,9 +21,20 @@ from rag_eval.analysis.gold_impact import GateTurn, GoldChange
 from rag_eval.analysis.policy_changes import PolicyChange
 from rag_eval.analysis.report import Base, rejudge_same_gates
 from rag_eval.errors import Finding
-from rag_eval.rendering import cases, history, markdown, summary
+from rag_eval.rendering import history, markdown, summary
 from rag_eval.rendering.html import grading_form, history_page, verdict_and_gates
-from seams import GOOD, RENDERERS, Contract, as_json, from_json, measure, render, score_files, with_verdict
+from seams import (
+    GOOD,
+    RENDERERS,
+    Contract,
+    QuestionList,
+    as_json,
+    from_json,
+    measure,
+    render,
+    score_files,
+    with_verdict,
+)
 from trends import trend
 
 QUICKSTART = "examples/quickstart"
@@ -430,7 +441,7 @@ def test_junit_counts_are_those_of_its_cases(report):
 def test_every_count_of_gates_and_questions_is_the_same(report):
     suites = {suite.get("name"): suite for suite in junit(report)}
     gates = [gate for gate in report.gates if not gate.name.startswith("completeness.")]
-    failed, wrong = sum(gate.blocks for gate in gates), len(cases.failing(report))
+    failed, wrong = sum(gate.blocks for gate in gates), len(report.questions.failing)
     assert int(suites["rag-eval.gates"].get("tests")) == len(gates)
     assert int(suites["rag-eval.gates"].get("failures")) == failed
     assert int(suites["rag-eval.questions"].get("tests")) == len(report.questions)
@@ -545,7 +556,7 @@ def test_sarif_points_at_no_file_outside_the_repository(path, monkeypatch):
 
 
 def test_sarif_fingerprints_do_not_depend_on_lines(report):
-    moved = tuple(
+    moved = QuestionList(
         question._replace(trace_line=question.trace_line and question.trace_line + 7) for question in report.questions
     )
     before, after = (
@@ -559,7 +570,7 @@ def test_sarif_fingerprints_do_not_depend_on_lines(report):
 def test_sarif_texts_have_no_links(qid, monkeypatch):
     monkeypatch.chdir(ROOT)
     report = report_of("bad", None)
-    questions = tuple(question._replace(qid=f"{qid}{index}") for index, question in enumerate(report.questions))
+    questions = QuestionList(question._replace(qid=f"{qid}{index}") for index, question in enumerate(report.questions))
     texts = [item["message"]["text"] for item in sarif(report._replace(questions=questions))[1]]
     assert [text for text in texts if re.search(r"(?<!\\)(?:\\\\)*[\[\]]", text)] == []
     assert all(char.isprintable() for text in texts for char in text)
@@ -596,7 +607,7 @@ def test_code_quality_has_the_format_of_gitlab(report):
     fingerprints = [issue["fingerprint"] for issue in issues]
     assert len(set(fingerprints)) == len(fingerprints)
     kinds = Counter(issue["check_name"].partition("/")[0] for issue in issues)
-    gates, wrong = [gate for gate in report.gates if gate.broken], cases.failing(report)
+    gates, wrong = [gate for gate in report.gates if gate.broken], report.questions.failing
     assert kinds == Counter(gate=len(gates), finding=len(report.findings), question=len(wrong))
     severities = [issue["severity"] for issue in issues]
     assert severities[: len(gates)] == ["critical" if gate.blocks else "minor" for gate in gates]
@@ -611,7 +622,7 @@ def test_code_quality_points_at_files_of_the_repository(monkeypatch):
 
 
 def test_code_quality_fingerprints_do_not_depend_on_lines(report):
-    moved = tuple(question._replace(gold_line=question.gold_line + 7) for question in report.questions)
+    moved = QuestionList(question._replace(gold_line=question.gold_line + 7) for question in report.questions)
     gates = tuple(gate._replace(line=gate.line + 7) for gate in report.gates)
     before, after = (
         [issue["fingerprint"] for issue in json.loads(render(item, "codequality"))]

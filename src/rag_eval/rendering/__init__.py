@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from rag_eval.analysis.failed_cases import CaseDetails
+    from rag_eval.analysis.case_details import CaseDetails
     from rag_eval.analysis.report import Report
     from rag_eval.rendering.document import Section, TextFormatter
 

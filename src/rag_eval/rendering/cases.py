@@ -38,11 +38,6 @@ def count_cases(report: Report) -> str:
     return questions if len(runs) <= 1 else f"{len(report.questions)} cases ({questions}, {len(runs)} runs)"
 
 
-def failing(report: Report) -> list[Question]:
-    """Return the cases that fail."""
-    return [question for question in report.questions if question.label not in GOOD]
-
-
 def by_urgency(questions: Sequence[Question], limit: int | None = None) -> list[Question]:
     """Return the first cases, failures first, each group in the order of the report."""
     return sorted(questions, key=lambda question: question.label in GOOD)[:limit]
@@ -64,7 +59,7 @@ def _label(text: str, formatter: TextFormatter) -> str:
 
 def first_failing(report: Report, formatter: TextFormatter) -> list[Block]:
     """Count the failing cases and list the first ones."""
-    wrong = failing(report)
+    wrong = report.questions.failing
     if not wrong:
         return []
     cut = len(wrong) - _FAILING
@@ -75,7 +70,7 @@ def first_failing(report: Report, formatter: TextFormatter) -> list[Block]:
 
 
 def _count_failing(report: Report) -> str:
-    n = len(failing(report))
+    n = len(report.questions.failing)
     return f"{n} of {count_cases(report)} {'fails' if n == 1 else 'fail'}." if n else ""
 
 

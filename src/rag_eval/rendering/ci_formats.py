@@ -12,7 +12,6 @@ from xml.etree import ElementTree as ET
 from rag_eval.cases import GOOD, MEANING
 from rag_eval.common.escaping import json_text, one_line, unbracketed
 from rag_eval.common.paths import GATES_FILES
-from rag_eval.rendering.cases import failing
 from rag_eval.rendering.document import PLAIN
 from rag_eval.rendering.gates_table import format_bound, format_cases, format_outcome, reason
 from rag_eval.rendering.summary import headline
@@ -76,9 +75,7 @@ def of_findings(report: Report) -> Iterator[Pointer]:
 def of_questions(report: Report, *, in_gold: bool = False) -> Iterator[Pointer]:
     """Yield the wrong questions on the line of their trace; of their gold item without a trace, or if ``in_gold``."""
     paths = {source.role: source.path for source in report.inputs}
-    for question in report.questions:
-        if question.label in GOOD:
-            continue
+    for question in report.questions.failing:
         in_trace = question.trace_line and not in_gold
         file, line = ("trace", question.trace_line) if in_trace else ("gold", question.gold_line)
         text = f"{question.qid}: {MEANING[question.label]}"
@@ -190,7 +187,7 @@ def render_junit(report: Report) -> str:
     lines += [one_line(f"warning: {finding}. {finding.fix}", 800).rstrip() for finding in report.warnings]
     questions: Sequence[Question] = report.questions
     if len(questions) > _MOST_TESTS:  # only wrong ones
-        wrong = failing(report)
+        wrong = report.questions.failing
         questions = wrong[:_MOST_TESTS]
         counts = f"{len(questions):,} of {len(wrong):,} wrong questions are test cases"
         lines.append(f"{counts}; {len(report.questions):,} were asked.")

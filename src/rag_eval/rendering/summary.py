@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rag_eval.cases import ABSENT
 from rag_eval.common.escaping import quantity
 from rag_eval.gates.policy import FULL
-from rag_eval.rendering.cases import count_cases, failing, signed_label
+from rag_eval.rendering.cases import count_cases, signed_label
 from rag_eval.rendering.document import (
     PLAIN,
     Bullets,
@@ -53,7 +53,7 @@ def passed_in_part(report: Report) -> bool:
 def headline(report: Report, formatter: TextFormatter = PLAIN) -> str:
     """Return the verdict in words: ``Evaluated 14 questions: 2 wrong. Passed: 8 of 8 gates and completeness``."""
     failed, errors = by_severity(report.failed_gates), report.errors
-    wrong, absent = len(failing(report)), sum(report.labels.get(name, 0) for name in ABSENT)
+    wrong, absent = len(report.questions.failing), sum(report.labels.get(name, 0) for name in ABSENT)
     answered = f": {wrong} wrong" if wrong else ""
     answered += f" ({absent} without an answer)" if absent else ""
     if absent == len(report.questions) > 0:

@@ -196,7 +196,7 @@ def verdict(report: Report) -> str:
         reasons = [gates_table.reason(report, gate) for gate in report.failed_gates if gate.is_completeness]
         reasons += [f"{failed} {of_gates}"] if failed else []
         reasons += codes if len(codes) <= 1 else [f"{len(codes)} kinds of errors"]
-    total, wrong = len(report.questions), len(cases.failing(report))
+    total, wrong = len(report.questions), len(report.questions.failing)
     unit = ("case" if has_several_runs(report.questions) else "question") + ("s" if total != 1 else "")
     right = f"{'all ' if total > 1 else ''}{total or 'no'} {unit} right"
     reasons.append(f"{wrong} of {total} {unit} wrong" if wrong else right)
@@ -229,7 +229,7 @@ def _gates(report: Report, gates: Sequence[GateResult], *, verbose: bool) -> str
 def _failures(report: Report, limit: int) -> str:
     """Return the table of the first wrong questions, newly broken ones first, and what their labels mean."""
     was = {(flip.qid, flip.run): f"was {flip.before}" for flip in report.flips if not flip.is_fixed}
-    failing = sorted(cases.failing(report), key=lambda item: (item.qid, item.run) not in was)
+    failing = sorted(report.questions.failing, key=lambda item: (item.qid, item.run) not in was)
     if not failing:
         return ""
     several, shown = has_several_runs(report.questions), failing[:limit]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rag_eval.analysis import failed_cases
-from rag_eval.analysis.failed_cases import Row
+from rag_eval.analysis.case_details import KIND, Row, case_details, failed_cases, failed_row, gates_by_column
 from rag_eval.analysis.report import Report
 from rag_eval.cases import Case
 from rag_eval.common.escaping import quantity
@@ -31,9 +30,9 @@ _UNFOLDED = 1_000
 
 def details_of(report: Report, options: Options) -> Details:
     """Return the first cases of a run for people, failing ones first; the traces are read a second time."""
-    cases, gates = by_urgency(report.questions, _UNFOLDED), failed_cases.gated(report)
+    cases, gates = by_urgency(report.questions, _UNFOLDED), gates_by_column(report)
     return {
-        (question.qid, question.run): failed_cases.case_details(case, question, gates)
+        (question.qid, question.run): case_details(case, question, gates)
         for question, case, *_ in _read_again(options, cases)
     }
 
@@ -45,7 +44,7 @@ def save_failed(report: Report, options: Options, folder: str) -> str:
     UsageError is raised if another file of that name exists.
     """
     path, fix = Path(folder) / "failed.jsonl", "Choose another folder: --save-trace DIR"
-    beginning = b'{"kind":"' + failed_cases.KIND.encode() + b'"'
+    beginning = b'{"kind":"' + KIND.encode() + b'"'
     try:
         with path.open("rb") as file:
             first = file.read(len(beginning))
@@ -55,10 +54,9 @@ def save_failed(report: Report, options: Options, folder: str) -> str:
         raise UsageError(f"{path} cannot be read: {(error.strerror or '').lower()}. {fix}") from None
     if first not in (b"", beginning):
         raise UsageError(f"{path} is not a file of failed cases. {fix}")
-    cases, gates = failed_cases.failed(report), failed_cases.gated(report)
+    cases, gates = failed_cases(report), gates_by_column(report)
     lines = (
-        failed_cases.details(case, question, gates, gold, trace)
-        for question, case, gold, trace in _read_again(options, cases)
+        failed_row(case, question, gates, gold, trace) for question, case, gold, trace in _read_again(options, cases)
     )
     write_data(path, (msgspec.json.encode(line) + b"\n" for line in lines))
     return f"wrote {path}: {quantity(len(cases), 'failed case')} of {len(report.questions)}"

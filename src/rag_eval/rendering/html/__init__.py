@@ -39,7 +39,7 @@ from rag_eval.rendering.html.element import table as write_table
 from rag_eval.rendering.html.element import write_blocks as write
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.failed_cases import CaseDetails, Named
+    from rag_eval.analysis.case_details import CaseDetails, Named
     from rag_eval.analysis.history import Flaky, Point, Series
     from rag_eval.analysis.report import Report
     from rag_eval.analysis.runs import Repeats, SideBySide
@@ -66,7 +66,7 @@ def render(report: Report, details: Details | None = None) -> str:
     table, rows = _questions(report, details or {})
     gates = write(gates_table.gates(report, FORMATTER))
     flips = write(cases.flips(report, FORMATTER, "the table of questions"))
-    are_all_new = len(cases.failing(report)) == len(report.flips) - len(cases.fixed(report))
+    are_all_new = len(report.questions.failing) == len(report.flips) - len(cases.fixed(report))
     notes = write(summary.notes(report, FORMATTER, _ALL))
     completeness = [tag("p", summary.completeness(report)), *([tag("h3", summary.NOTES), notes] if notes else [])]
     parts = {

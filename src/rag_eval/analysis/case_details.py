@@ -1,4 +1,4 @@
-"""Failed cases for debugging: their bad scores, the gates that they count in, and their rows."""
+"""Details of single cases: what is wrong and what to do, as lines of failed cases and for people, with leaks masked."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OF_A_CASE = ("mean", "p50", "p95", "max")
 _ANSWER, _CHUNK, _BEFORE, _CHUNKS, _TEXTS = 4_000, 1_500, 300, 20, 10
 
 
-def gated(report: Report) -> dict[str, list[GateResult]]:
+def gates_by_column(report: Report) -> dict[str, list[GateResult]]:
     """Return the gates that a case of the run can count in, by the column of their scores."""
     results: dict[str, list[GateResult]] = {}
     for gate in report.gates:
@@ -49,9 +49,9 @@ def gated(report: Report) -> dict[str, list[GateResult]]:
     return results
 
 
-def failed(report: Report) -> list[Question]:
+def failed_cases(report: Report) -> list[Question]:
     """Return the cases with a bad label, and those with a bad score under a 0/1 metric that a gate judges."""
-    rates = [name for name in gated(report) if (metric := of_column(name)) and metric.scale == "rate"]
+    rates = [name for name in gates_by_column(report) if (metric := of_column(name)) and metric.scale == "rate"]
 
     def fails(case: Question) -> bool:
         bad = (_bad(name, case.scores[name], []) for name in rates if name in case.scores)
@@ -85,7 +85,7 @@ def _bad(name: str, score: JsonScore, gates: Sequence[GateResult]) -> bool:
     return any(not bound.gate.keeps(as_float(score)) for bound in bounds)
 
 
-def details(
+def failed_row(
     case: Case, question: Question, gates: Mapping[str, Sequence[GateResult]], gold: Row, trace: Row | None
 ) -> dict[str, Any]:
     """Return one failed case: what went wrong, where to look, the ranks of the gold evidence, and its rows."""
@@ -155,7 +155,7 @@ class CaseDetails(NamedTuple):
 def case_details(case: Case, question: Question, gates: Mapping[str, Sequence[GateResult]]) -> CaseDetails:
     """Return a case for people, its texts masked and cut."""
     gold, trace, retrieved = case.gold, case.trace, case.trace.retrieved
-    ranks = {name: rank for rank, name in reversed([*enumerate(retrieved, 1)])}
+    ranks = {name: rank for rank, name in enumerate(retrieved, 1)}
     evidence = [*gold.citations, *(gold.expected_documents or gold.relevant_docs or ())]
     wanted = (gold.expected_answer,) if gold.expected_answer else gold.substrings or gold.expected_claims or ()
     texts, highlights = case.chunk_texts, [*answer_marks(case.evidence)]
@@ -169,7 +169,6 @@ def case_details(case: Case, question: Question, gates: Mapping[str, Sequence[Ga
     def named(name: str, text: tuple[Segment, ...] = ()) -> Named:
         return Named(_hidden(name, case), ranks.get(name), case.is_evidence(name), name in case.cites, text)
 
-    names = [*dict.fromkeys(retrieved)]
     return CaseDetails(
         question=_hidden(gold.question, case),
         answer=_pieces(case.claim, highlights, case, _ANSWER),
@@ -180,8 +179,8 @@ def case_details(case: Case, question: Question, gates: Mapping[str, Sequence[Ga
         contained=case.contained,
         evidence=tuple(_hidden(name, case) for name in dict.fromkeys(evidence[:_TEXTS])),
         cited=tuple(named(name) for name in dict.fromkeys(case.cites[:_CHUNKS])),
-        retrieved=tuple(named(name, pieces.get(name, ())) for name in names[:_CHUNKS]),
-        cut=max(0, len(names) - _CHUNKS),
+        retrieved=tuple(named(name, pieces.get(name, ())) for name in retrieved[:_CHUNKS]),
+        cut=max(0, len(retrieved) - _CHUNKS),
         meaning=MEANING[question.label],
         next=NEXT.get(question.label, ""),
         bad=tuple(gate["gate"] for score in bad_scores(question, gates) for gate in score["gates"]),
