@@ -29,7 +29,7 @@ NEXT = {
     "CITED_UNRETRIEVED": "The answer cites ids that were not retrieved: check the prompt and how citations are parsed.",
     "NOT_CITED": "The gold evidence was retrieved, but another chunk was cited: compare their texts.",
     "WRONG_CLAIM": "Compare the claim with the gold substrings: is the answer wrong, or only worded differently?",
-    "LEAK": "See the masked leak with rag-eval explain. Filter the answer, or remove the text from the corpus.",
+    "LEAK": "Filter the answer, or remove the text from the corpus; rag-eval explain shows the leak masked.",
     "ATTACK_MISSED": "Compare the guardrail's score with safety.warn: is the threshold wrong, or the attack new?",
     "LEAK_MISSED": "Extend the output guardrail to this kind of leak (attack.category).",
     "FALSE_ALARM": "Read the text that the guardrail took for an attack: its threshold may be too low.",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import asdict
 
+from rag_eval.analysis.case_details import NEXT
 from rag_eval.cases import MEANING, Case, label
 from rag_eval.common.escaping import one_line
 from rag_eval.metrics import Measure, Metric, range_in_words, score_in_words, single_score
@@ -73,7 +74,9 @@ def case_lines(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
     """Yield the label of a case, its facts, the support of each sentence of its answer, and its scores."""
     name = label(case)
     run = f", run {one_line(case.trace.run)}" if case.trace.run else ""
-    yield from (f"{one_line(case.gold.qid)}{run}: {name} ({MEANING[name]})", "", *_facts(case), "")
+    yield from (f"{one_line(case.gold.qid)}{run}: {name} ({MEANING[name]})", "", *_facts(case))
+    yield from wrap(f"next         {NEXT[name]}", _COLUMNS, subsequent_indent=" " * 13) if name in NEXT else ()
+    yield ""
     yield from _sentence_lines(case)
     scores = _scores(case, wanted)
     wide = max(map(len, scores), default=0)
