@@ -13,7 +13,7 @@ from rag_eval.gates.policy import GateResult
 from rag_eval.gates.results import Question
 from rag_eval.gates.selection import field_values
 
-Verb = Literal["added", "changed", "removed"]
+_Verb = Literal["added", "changed", "removed"]
 _NAMED = 5
 _SEPARATELY = "Review the gold changes separately from the system."
 _REASON = "Keep the questions, or give the reason for removing them."
@@ -27,7 +27,7 @@ class GoldChange(NamedTuple):
     """
 
     qid: str
-    verb: Verb
+    verb: _Verb
     mutation: bool = False
     before: str | None = None
     after: str | None = None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rag_eval.analysis.policy_changes import PolicyChange
 
 FORMAT = 1
-WHOLE_SLICES = 200
+_WHOLE_SLICES = 200
 """Slices that have every metric; the others have the gated ones."""
 _OF_QUESTIONS = ("answers", "refusals", "citations", "retrieval", "context", "groundedness")
 """The metric groups that ignore safety cases."""
@@ -387,7 +387,7 @@ def _slices(
     others = [name for name in measured if measure(name).metric.level == "case"]
     for index, part in enumerate(parts):
         values = {name: as_result(measure(name), now.value(name, part), now.interval(name, part)) for name in names}
-        for name in others if index < WHOLE_SLICES else ():
+        for name in others if index < _WHOLE_SLICES else ():
             result = as_result(measure(name), now.value(name, part), None)
             if result.n:
                 values[name] = result

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rag_eval.textual.leaks import Leak
     from rag_eval.textual.refusals import Refusal
 
-BLOCKED = "guardrail_blocked"
+_BLOCKED = "guardrail_blocked"
 """The policy flag of a question or an answer that was kept back."""
 PHRASE_LIMIT = 200  # characters; a longer claim with a refusal phrase is an answer that mentions it
 
@@ -352,7 +352,7 @@ class Case:
 
 def is_blocked(guardrail: Guardrail | None, flags: Sequence[str] | None) -> bool:
     """Return whether a guardrail blocked the question or the answer."""
-    return bool(guardrail and guardrail.blocked) or BLOCKED in (flags or ())
+    return bool(guardrail and guardrail.blocked) or _BLOCKED in (flags or ())
 
 
 def refused_in_words(claim: str, settings: Settings) -> bool:

@@ -73,7 +73,7 @@ DEFAULT_GATES = "There is no gates file, so the default gates apply."
 
 def table(report: Report, formatter: TextFormatter, gates: Sequence[GateResult]) -> Table:
     """Return a table of gates, each with its outcome in the last cell."""
-    two_sided, changes = has_two_sides(report), deltas(report)
+    two_sided, changes = has_two_sides(report), _deltas(report)
     rows = [
         [
             formatter.gate(gate),
@@ -185,7 +185,7 @@ def _notes_of(report: Report, gate: GateResult, formatter: TextFormatter) -> Ite
     if comparison is None:
         return
     if is_underpowered(gate):
-        what, cases = regression_word(gate), f"{comparison.n} {unit_of_tests(report, comparison.n)}"
+        what, cases = _regression_word(gate), f"{comparison.n} {_unit_of_tests(report, comparison.n)}"
         text = f"{cases} cannot detect any {what}"
         if comparison.mde is not None:
             text = f"{cases} reliably detect a {what} of {format_minimum(comparison.mde)} or more"
@@ -193,7 +193,7 @@ def _notes_of(report: Report, gate: GateResult, formatter: TextFormatter) -> Ite
             bounded = item is None or item.bounded
             drop = drop_to_detect(Decimal(gate.threshold), bounded=bounded)
             shown = f"{drop:.2f}" if bounded else format_number(drop, gate.name)
-            text += f"; a {what} of {shown} takes {comparison.needed} {unit_of_tests(report)}"
+            text += f"; a {what} of {shown} takes {comparison.needed} {_unit_of_tests(report)}"
         yield text
     regression_untested = comparison.p is None if comparison.test == "regression" else comparison.high is None
     if comparison.test != "none" and comparison.regression is not None and not gate.few and regression_untested:
@@ -258,12 +258,12 @@ def _reason(report: Report, gate: GateResult, formatter: TextFormatter) -> str:
     if gate.value is None:
         return f"{name} has no data: {formatter.words(gate.why)}" if gate.why else f"{name} applies to no case"
     if gate.comparison is not None:
-        what, ends = regression_word(gate), format_regression_interval(gate)
+        what, ends = _regression_word(gate), format_regression_interval(gate)
         confidence = f"{float(100 * (1 - Decimal(report.statistics.alpha))):g} %"
         terms = "; ".join([format_value(gate), *([f"{confidence} interval {ends}"] if ends else [])])
         if gate.comparison.test == "non_inferiority":
             return f"{name} does not rule out a {what} of more than {limit} ({terms})"
-        return f"{name} {'fell' if what == 'drop' else 'rose'} by {format_size(gate)} ({terms}; allowed: {limit})"
+        return f"{name} {'fell' if what == 'drop' else 'rose'} by {_format_size(gate)} ({terms}; allowed: {limit})"
     shown = format_estimate(gate) if gate.confidence else format_value(gate)
     return f"{name} {shown} is {'below' if gate.direction == 'min' else 'above'} {limit}"
 
@@ -285,7 +285,7 @@ def _p_value(report: Report, gate: GateResult) -> str:
     return f"p {'' if text.startswith('<') else '= '}{text.replace('<', '< ')}{corrected}"
 
 
-def unit_of_tests(report: Report, n: int = 2) -> str:
+def _unit_of_tests(report: Report, n: int = 2) -> str:
     """Return the unit of tests and intervals: cases, questions of several runs, or clusters."""
     several = has_several_runs(report.questions)
     word = "cluster" if report.statistics.cluster else "question" if several else "case"
@@ -349,7 +349,7 @@ def format_change(gate: GateResult) -> str:
     if comparison is None or comparison.regression is None:
         return ""
     up = (comparison.regression > 0) == (gate.direction == "max_rise")
-    size_text = f"{'+' if up else '−'}{format_size(gate)}" if comparison.regression else format_size(gate)
+    size_text = f"{'+' if up else '−'}{_format_size(gate)}" if comparison.regression else _format_size(gate)
     ends = format_regression_interval(gate, turned=gate.direction == "max_drop")
     return f"{size_text} ({ends})" if ends else size_text
 
@@ -372,7 +372,7 @@ def format_regression_interval(gate: GateResult, *, turned: bool = False) -> str
     return format_range(*texts)
 
 
-def format_size(gate: GateResult) -> str:
+def _format_size(gate: GateResult) -> str:
     """Return the size of a value's change against the baseline, without its sign."""
     regression = as_fraction((gate.comparison and gate.comparison.regression) or 0.0)
     size_text = round_for_display(
@@ -383,7 +383,7 @@ def format_size(gate: GateResult) -> str:
     return size_text + unit(gate.name)
 
 
-def deltas(report: Report) -> Deltas:
+def _deltas(report: Report) -> Deltas:
     """Return the changes of the gates' values by metric, slice and origin, if there is a baseline; empty if unknown.
 
     A bound without a margin shows how the system changed the metric.
@@ -406,10 +406,10 @@ def format_threshold(gate: GateResult) -> str:
 def format_bound(gate: GateResult) -> str:
     """Return only the bound, the same for every run."""
     if gate.direction in MARGINS:
-        return f"{regression_word(gate)} ≤ {gate.threshold}{unit(gate.name)}"
+        return f"{_regression_word(gate)} ≤ {gate.threshold}{unit(gate.name)}"
     return f"{'≥' if gate.direction == 'min' else '≤'} {gate.threshold}{unit(gate.name)}"
 
 
-def regression_word(gate: GateResult) -> str:
+def _regression_word(gate: GateResult) -> str:
     """Return the word for a regression of a margin's metric: drop or rise."""
     return "drop" if gate.direction == "max_drop" else "rise"

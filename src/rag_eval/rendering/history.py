@@ -33,8 +33,8 @@ _RUNS, _FLAKY, _COMMIT = 30, 30, 12
 _LABEL, _AXIS_LABEL = 80, 24
 # Characters with a meaning in Mermaid or Markdown are removed: a label on an axis need only be recognisable.
 _UNCHARTED = re.compile(r"[^A-Za-z0-9 ._/-]+")
-SUMMARY = ["metric", "trend", "oldest", "newest", "change", "interval", "p", "cases", "result"]
-POINTS = ["report", "value", "95 % interval", "cases", "notes"]
+_SUMMARY = ["metric", "trend", "oldest", "newest", "change", "interval", "p", "cases", "result"]
+_POINTS = ["report", "value", "95 % interval", "cases", "notes"]
 
 
 def render(series: Sequence[Series], reports: int, form: str) -> str:
@@ -45,7 +45,7 @@ def render(series: Sequence[Series], reports: int, form: str) -> str:
     if form == "json":
         return json_text({"reports": reports, "metrics": [_json_fields(item) for item in series]})
     if form == "markdown":
-        parts = [f"## {title(reports)}", markdown.write_blocks(overview(series, markdown.FORMATTER))]
+        parts = [f"## {title(reports)}", markdown.write_blocks(_overview(series, markdown.FORMATTER))]
         for item in series:
             readings = markdown.write_blocks([readings_table(item, markdown.FORMATTER, _READINGS)])
             name = markdown.FORMATTER.named(item.metric, "")
@@ -53,7 +53,7 @@ def render(series: Sequence[Series], reports: int, form: str) -> str:
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def sections(formatter: TextFormatter) -> list[Section]:
-        first = Section(title(reports), overview(series, formatter))
+        first = Section(title(reports), _overview(series, formatter))
         tables = ((item, readings_table(item, formatter, _READINGS)) for item in series)
         return [first, *(Section(f"{item.metric}{_cut(item)}", [table]) for item, table in tables)]
 
@@ -94,7 +94,7 @@ def headline(series: Sequence[Series]) -> str:
     return f"{text} than in the oldest comparable report{more}."
 
 
-def overview(series: Sequence[Series], formatter: TextFormatter) -> list[Block]:
+def _overview(series: Sequence[Series], formatter: TextFormatter) -> list[Block]:
     """Summarize the metrics in a sentence, a table and remarks."""
     lines = [line for item in series for line in trend_remarks(item, formatter)]
     return [Paragraph(headline(series)), *summary_table(series, formatter), *bullets(lines)]
@@ -118,7 +118,7 @@ def summary_table(series: Sequence[Series], formatter: TextFormatter) -> list[Bl
             result = "slowly worse" if item.slow else "worse"
         p = format_probability(comparison.adjusted or 0.0)
         rows.append([*start, *values, format_signed(change, item.metric), interval, p, str(comparison.n), result])
-    return table_of("Metrics, newest against oldest", SUMMARY, rows)
+    return table_of("Metrics, newest against oldest", _SUMMARY, rows)
 
 
 def spark(readings: Sequence[Reading]) -> str:
@@ -164,11 +164,11 @@ def trend_remarks(series: Series, formatter: TextFormatter) -> Iterator[str]:
 def readings_table(series: Series, formatter: TextFormatter, limit: int = 0) -> Table:
     """Return the newest readings, at most ``limit`` of them if it is not 0."""
     rows = [reading_cells(series.metric, reading, formatter) for reading in series.readings[-limit:]]
-    return Table(f"Readings of {formatter.named(series.metric, '')}", POINTS, rows)
+    return Table(f"Readings of {formatter.named(series.metric, '')}", _POINTS, rows)
 
 
 def reading_cells(metric: str, reading: Reading, formatter: TextFormatter) -> list[str]:
-    """Return the cells under :data:`POINTS`."""
+    """Return the cells under :data:`_POINTS`."""
     ends = format_range(*(None if end is None else format_number(end, metric) for end in (reading.low, reading.high)))
     notes = ["definition changed"] if reading.broken else []
     if reading.gold is not None:

@@ -119,7 +119,7 @@ class QuestionConverter:
         """Return scores in their storage order: shared columns first, then the columns in which cases differ."""
         names, values = tuple(scores), list(scores.values())
         if names not in self._layouts:
-            shares = [is_shared(name) for name in names]
+            shares = [_is_shared(name) for name in names]
             shared, other = ([index for index, share in enumerate(shares) if share is side] for side in (True, False))
             order = {names[index]: position for position, index in enumerate((*shared, *other))}
             self._layouts[names] = order, shared, other
@@ -132,7 +132,7 @@ class QuestionConverter:
 
 
 @cache
-def is_shared(column: str) -> bool:
+def _is_shared(column: str) -> bool:
     """Return whether cases with equal features have equal scores in a column."""
     metric = METRICS.get(re.sub(r"@\d+$", "@k", column))
     return metric is not None and metric.depends_on != "case"

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     _Size = Callable[[str], int]
 
-SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "🟡", "no_data": "⬜", "warning": "⚠️"}
-SIGNS |= {"error": "❌", "looser": "🔓", "stricter": "🔒", "neutral": "➖"}
+_SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "🟡", "no_data": "⬜", "warning": "⚠️"}
+_SIGNS |= {"error": "❌", "looser": "🔓", "stricter": "🔒", "neutral": "➖"}
 _SLICE, _NAME, _SENTENCE = 60, 200, 1_000
 _METRIC, _CUTOFF = re.compile("[A-Za-z][A-Za-z0-9_.]*(@[a-z]{0,4}[0-9]+)?"), re.compile("(?<=[a-z])@(?=[0-9k]|fpr)")
 _PADDING = 2  # of a header
@@ -116,7 +116,7 @@ FORMATTER = TextFormatter(
     trusted=_escaped,
     strong=lambda text: f"**{text}**",
     figure=lambda text: _RANGE.sub("–\u2060", _NUMBER.sub("\u00a0", text)),  # breaks only before brackets
-    sign=SIGNS.__getitem__,
+    sign=_SIGNS.__getitem__,
 )
 
 
@@ -158,7 +158,7 @@ def within(report: Report, limit: int, size: _Size) -> str:
 def warned_within(report: Report, limit: int, size: _Size) -> str:
     """Return the report below a line that explains why its step fails: warnings were forbidden."""
     why = untabled(summary.warned(report, FORMATTER))
-    line = f"{SIGNS['failed']} **The step fails** because `fail-on` is `warning`: {why}.\n\n"
+    line = f"{_SIGNS['failed']} **The step fails** because `fail-on` is `warning`: {why}.\n\n"
     return line + within(report, limit - size(line), size) if size(line) <= limit else within(report, limit, size)
 
 
@@ -187,7 +187,7 @@ def _render(report: Report, gates: str, questions: int, *, by_slice: bool = True
 
 
 def _head(report: Report) -> str:
-    sign = SIGNS["inconclusive" if summary.passed_in_part(report) else report.verdict]
+    sign = _SIGNS["inconclusive" if summary.passed_in_part(report) else report.verdict]
     return f"## {sign} {summary.title(report)}\n\n{untabled(summary.headline(report, FORMATTER))}"
 
 

@@ -66,7 +66,7 @@ def headline(report: Report, formatter: TextFormatter = PLAIN) -> str:
     passing = sum(gate.outcome == "passed" for gate in gates)
     names = [f"{passing} of {quantity(len(gates), 'gate')}"] if gates else []
     names += ["completeness"] if len(gates) < len(report.gates) else []
-    counts = "; ".join([enumerated(names) or "no gates", *not_passed(report)])
+    counts = "; ".join([_enumerated(names) or "no gates", *not_passed(report)])
     return f"{evaluated} {'Passed in part' if report.scope else 'Passed'}: {counts}. {left_out(report)}".rstrip()
 
 
@@ -96,11 +96,11 @@ def left_out(report: Report) -> str:
         gates = len(scope.left_out_gates)
         unjudged = f"{quantity(gates, 'gate')} of other metric groups {'were' if gates != 1 else 'was'} not judged"
         rest = unjudged if gates else "no gate belongs to another metric group"
-        parts.append(f"Only {enumerated(scope.perspectives)}: {rest}.")
+        parts.append(f"Only {_enumerated(scope.perspectives)}: {rest}.")
     return " ".join(parts)
 
 
-def enumerated(names: Sequence[str]) -> str:
+def _enumerated(names: Sequence[str]) -> str:
     """Return ``retrieval``, ``retrieval and safety``, ``answers, retrieval and safety``."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 

@@ -38,13 +38,13 @@ def write_page(sections: Iterable[Section]) -> str:
     """Return a page of sections."""
     parts: list[str] = []
     for section in sections:
-        title = wrapped(section.title)
+        title = _wrapped(section.title)
         underline = "=" * max(map(columns, title.split("\n")))
         parts += [f"{title}\n{underline}" if title else "", write_blocks(section.blocks)]
-    return join_parts(parts)
+    return _join_parts(parts)
 
 
-def join_parts(parts: Iterable[str]) -> str:
+def _join_parts(parts: Iterable[str]) -> str:
     """Join the parts of a page with an empty line between them, each line safe to print."""
     text = "\n\n".join(part for part in parts if part)
     return "\n".join(log_line(line) for line in text.split("\n")) + "\n"
@@ -57,11 +57,11 @@ def write_blocks(blocks: Iterable[Block]) -> str:
         if isinstance(block, Table):
             texts.append(grid(block.headers, block.rows))
         elif isinstance(block, Paragraph):
-            texts.append(wrapped(block.text))
+            texts.append(_wrapped(block.text))
         else:
             lines = []
             for item in block.items:
-                lines += [wrapped(item.text, "  ", "- "), *(wrapped(below, "    ", "  ") for below in item.below)]
+                lines += [_wrapped(item.text, "  ", "- "), *(_wrapped(below, "    ", "  ") for below in item.below)]
             texts.append("\n".join(lines))
     return "\n\n".join(texts)
 
@@ -110,7 +110,7 @@ def _folded(cell: str, limit: int) -> str:
             words.append(head)
             word = word[len(head) :]
         words.append(word)
-    return wrapped(" ".join(words), width=limit)
+    return _wrapped(" ".join(words), width=limit)
 
 
 def columns(text: str) -> int:
@@ -127,7 +127,7 @@ def shortened(text: str, limit: int) -> str:
     return f"{text}…"
 
 
-def wrapped(text: str, indent: str = "", first: str | None = None, width: int = _WIDTH) -> str:
+def _wrapped(text: str, indent: str = "", first: str | None = None, width: int = _WIDTH) -> str:
     """Break a paragraph at its spaces; ``first`` begins its first line, ``indent`` the others."""
     lines = [indent if first is None else first]
     for word in text.split():
@@ -152,25 +152,25 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
     flips = f"{cases.count_flips(report)}{f': {some(fixed, _SHOWN)}' if fixed else ''}." if report.baseline else ""
     word, _, counts = verdict(report).partition("  ")
     parts = [
-        wrapped(counts, " " * len(f"{word}  "), f"{word}  "),
-        wrapped(summary.left_out(report)),
+        _wrapped(counts, " " * len(f"{word}  "), f"{word}  "),
+        _wrapped(summary.left_out(report)),
         write_blocks(summary.authority(report, PLAIN)),
         _gates(report._replace(gates=judged), gates, verbose=verbose),
         write_blocks(summary.findings(report, PLAIN)),
         "" if report.gates_file else gates_table.DEFAULT_GATES,
         _failures(report, len(report.questions) if verbose else _QUESTIONS),
-        wrapped(cases.compared_with(report)),
-        wrapped(flips),
+        _wrapped(cases.compared_with(report)),
+        _wrapped(flips),
         _titled(summary.POLICY, summary.policy(report, PLAIN)),
         write_blocks([*summary.gold_counts(report, PLAIN), *summary.gold_items(report, PLAIN)]),
         write_blocks(cases.effects(report, PLAIN)),
         _titled("Likely causes", summary.diagnosis(report, PLAIN, brief=not verbose)),
     ]
     if verbose:
-        parts += [wrapped(summary.completeness(report)), write_blocks(metrics_tables.worst_slices(report, PLAIN))]
+        parts += [_wrapped(summary.completeness(report)), write_blocks(metrics_tables.worst_slices(report, PLAIN))]
         for group in metrics_tables.by_group(report, PLAIN):
-            parts.append(f"{wrapped(f'{group.title}: {group.about}')}\n{write_blocks(group.tables)}")
-        parts.append(wrapped(metrics_tables.without_cases(report)))
+            parts.append(f"{_wrapped(f'{group.title}: {group.about}')}\n{write_blocks(group.tables)}")
+        parts.append(_wrapped(metrics_tables.without_cases(report)))
     if (verbose or by) and report.slices:
         parts.append(write_blocks([*cases.conversations(report, PLAIN), *metrics_tables.all_by_slice(report, PLAIN)]))
     if not verbose:
@@ -179,9 +179,9 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
         rest = sum(gate.outcome == "passed" and not gate.is_completeness for gate in report.gates)
         passed = f"{quantity(rest, 'passed gate')}, " if gates and rest else ""
         parts.append(
-            wrapped(f"Also measured: {passed}{quantity(len(valued), 'metric')} in {groups}. {_MORE} everything.")
+            _wrapped(f"Also measured: {passed}{quantity(len(valued), 'metric')} in {groups}. {_MORE} everything.")
         )
-    return join_parts(parts)
+    return _join_parts(parts)
 
 
 def verdict(report: Report) -> str:
@@ -223,7 +223,7 @@ def _gates(report: Report, gates: Sequence[GateResult], *, verbose: bool) -> str
         names = dict.fromkeys(gate.name for gate in report.gates if gate.name in report.metrics)
         report = report._replace(metrics={name: report.metrics[name] for name in names}, slices=())
     lines += gates_table.gate_notes(report)
-    return "\n".join([grid(headers, rows), *(wrapped(line, "  ", "  ") for line in lines)])
+    return "\n".join([grid(headers, rows), *(_wrapped(line, "  ", "  ") for line in lines)])
 
 
 def _failures(report: Report, limit: int) -> str:

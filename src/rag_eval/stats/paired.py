@@ -34,20 +34,20 @@ Unit = tuple[tuple[tuple[Any, Any], int], ...]
 """Pairs of scores, in order, each with the number of repeats that have it."""
 Statistic = Callable[[Sequence[Any]], float | None]
 
-LEAST_IN_BOTH = 0.5
+_LEAST_IN_BOTH = 0.5
 """The share of the cases scored by either run that both runs must score. With fewer, which cases they are may explain
 any difference of the two means, so only cases with both scores are tested. Simulated, a test at 5 % errs in 4 to 6 % of
 all samples with that share, and in 12 to 34 % of them with a twentieth."""
-DRAWS = 9_999
+_DRAWS = 9_999
 """The minimum p is then 0.0001."""
 ENOUGH_HITS = 400
 """With so many the draws stop: p is then known to a twentieth of itself (Besag and Clifford, 1991)."""
 FEW_HITS = 10
 """With more hits the usual number of draws is enough; with fewer they go on if the level is out of their reach."""
 _BELOW, _TIMES = 4, 20
-FIGURE_DRAWS = 1_999
+_FIGURE_DRAWS = 1_999
 """The draws of a test of any figure, which computes the figure of both runs for each. The minimum p is then 0.0005."""
-MOST_SWAPS = 2_048
+_MOST_SWAPS = 2_048
 """If more cases differ, bunches are swapped: a draw then takes as long for a hundred thousand cases as for these."""
 _COUNTED_EXACTLY = 1_000
 _MOST_STEPS = 40_000
@@ -97,10 +97,10 @@ def testable(pairs: Counter[Any] | Units) -> Units:
     for unit, count in units.items():
         either += sum([times for pair, times in unit if pair != (None, None)]) * count
         both += sum([times for pair, times in unit if None not in pair]) * count
-    return complete(units) if both < LEAST_IN_BOTH * either else units
+    return complete(units) if both < _LEAST_IN_BOTH * either else units
 
 
-def contributions(units: Units, *, changed: bool = False) -> Units:
+def _contributions(units: Units, *, changed: bool = False) -> Units:
     """Return each unit's contribution to the difference of means, as pairs with both scores.
 
     Without a change both runs have one mean: that of all scores, from which each of them counts. ``changed`` leaves out
@@ -250,7 +250,7 @@ def paired_p(pairs: Mapping[Pair, int] | Units, seed: bytes, level: float = 1.0)
     return mcnemar(counts[1, 0], counts[0, 1])
 
 
-def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, level: float = 1.0) -> float:
+def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = _DRAWS, level: float = 1.0) -> float:
     """Return p of the permutation test that the first run's mean is larger; pairs of one unit are swapped together.
 
     The statistic is the difference of the two means, each over the cases with a score under that run. Without a change
@@ -264,7 +264,7 @@ def sign_flip(pairs: Iterable[Pair] | Units, seed: bytes, draws: int = DRAWS, le
     has. Raises ValueError if a run has no score at all.
     """
     units = units_of(pairs)
-    groups = [contributions(units), contributions(units, changed=True)] if has_gaps(units) or not units else [units]
+    groups = [_contributions(units), _contributions(units, changed=True)] if has_gaps(units) or not units else [units]
     if (both := testable(units)) is not units:
         units, groups = both, [both]
     if not units:
@@ -289,7 +289,7 @@ def _p_of_sums(units: Units, maximum: float, seed: bytes, draws: int, level: flo
     exact = _counted(first, least, gains)
     if exact is not None:
         return exact
-    return p_value(map(least.__le__, _draws(first, gains, sha256(seed).digest(), draws_needed(draws, level))), draws)
+    return _p_value(map(least.__le__, _draws(first, gains, sha256(seed).digest(), draws_needed(draws, level))), draws)
 
 
 def holm(ps: Sequence[float], smallest: Sequence[float] = ()) -> list[float]:
@@ -348,13 +348,13 @@ def _choices(n: int) -> list[int]:
 def _draws(first: int, gains: Mapping[int, int], key: bytes, draws: int) -> Iterator[int]:
     """Yield the first run's sum after each draw. Eight swaps are one byte, which indexes a table of their sums.
 
-    If more than :data:`MOST_SWAPS` cases differ, they are bunched at random, and each bunch is swapped together. The
+    If more than :data:`_MOST_SWAPS` cases differ, they are bunched at random, and each bunch is swapped together. The
     bunches do not depend on which run is which, so the test keeps its level; it saves time and loses power.
     """
     swaps = sorted(Counter(gains).elements())
-    size = -(-len(swaps) // MOST_SWAPS)
+    size = -(-len(swaps) // _MOST_SWAPS)
     if size > 1:
-        keys = unpack(f">{len(swaps)}Q", random_bytes(key, b"bunches", 0, 8 * len(swaps)))
+        keys = unpack(f">{len(swaps)}Q", _random_bytes(key, b"bunches", 0, 8 * len(swaps)))
         shuffled = [swaps[index] for index in sorted(range(len(swaps)), key=keys.__getitem__)]
         swaps = [sum(shuffled[at : at + size]) for at in range(0, len(shuffled), size)]
     swaps += [0] * (-len(swaps) % _BITS)
@@ -366,7 +366,7 @@ def _draws(first: int, gains: Mapping[int, int], key: bytes, draws: int) -> Iter
         tables.append(sums)
     width = len(tables)
     for batch in range(0, draws, _BATCH):
-        drawn = random_bytes(key, b"draws", batch, width * min(_BATCH, draws - batch))
+        drawn = _random_bytes(key, b"draws", batch, width * min(_BATCH, draws - batch))
         for at in range(0, len(drawn), width):
             yield first + sum(map(getitem, tables, drawn[at : at + width]))
 
@@ -375,7 +375,7 @@ def permutation_p(
     pairs: Iterable[tuple[Any, Any]] | Units,
     statistic: Statistic,
     seed: bytes,
-    draws: int = FIGURE_DRAWS,
+    draws: int = _FIGURE_DRAWS,
     level: float = 1.0,
 ) -> float:
     """Return p of the permutation test that the first run's figure is larger.
@@ -398,11 +398,11 @@ def permutation_p(
     least = observed - _LAST_BITS
 
     def is_hit(number: int) -> bool:
-        bits = int.from_bytes(random_bytes(key, b"swap", number, (len(ordered) + 7) // 8), "big")
+        bits = int.from_bytes(_random_bytes(key, b"swap", number, (len(ordered) + 7) // 8), "big")
         drawn = difference(swapped[index] if bits >> index & 1 else unit for index, unit in enumerate(ordered))
         return drawn is None or drawn >= least
 
-    return p_value(map(is_hit, range(draws_needed(draws, level))), draws)
+    return _p_value(map(is_hit, range(draws_needed(draws, level))), draws)
 
 
 def draws_needed(draws: int, level: float) -> int:
@@ -415,15 +415,15 @@ def draws_needed(draws: int, level: float) -> int:
 
 def can_be_significant(level: float) -> bool:
     """Return whether a drawn test can be significant at a level."""
-    return 1 / (1 + draws_needed(DRAWS, level)) <= level
+    return 1 / (1 + draws_needed(_DRAWS, level)) <= level
 
 
-def random_bytes(key: bytes, purpose: bytes, number: int, size: int) -> bytes:
+def _random_bytes(key: bytes, purpose: bytes, number: int, size: int) -> bytes:
     """Return pseudo-random bytes, the same for the same key on every platform and version of Python."""
     return shake_256(b"%s %d %s" % (purpose, number, key)).digest(size)
 
 
-def p_value(hits: Iterable[bool], draws: int) -> float:
+def _p_value(hits: Iterable[bool], draws: int) -> float:
     """Return (1 + hits) / (1 + draws), over all draws or until there are enough hits.
 
     After the usual number of ``draws`` few hits are enough. The draws stop only after hits that make p larger than any

@@ -20,10 +20,10 @@ from rag_eval.stats.intervals import interval
 from rag_eval.stats.special import beta_quantile, binomial_tail, log_binomial
 
 POWER = 0.8
-NOISE_CONFIDENCE = 0.8
-GRID = 1_000
-"""The MDE is a multiple of 1 / GRID, rounded up."""
-MAX_CASES = 100_000
+_NOISE_CONFIDENCE = 0.8
+_GRID = 1_000
+"""The MDE is a multiple of 1 / _GRID, rounded up."""
+_MAX_CASES = 100_000
 _EQUAL = 1 + 1e-12  # a level such as 1/16 can be met exactly, except for the last bits of a sum
 _DEVIATIONS = 7  # the rest has a probability below 1e-11
 
@@ -33,25 +33,25 @@ def noise_bound(moves: float, n: int) -> float:
 
     The observed share would promise too much: no change among 50 cases does not mean that there is no noise.
     """
-    return beta_quantile(NOISE_CONFIDENCE, moves + 1, n - moves) if moves < n else 1.0
+    return beta_quantile(_NOISE_CONFIDENCE, moves + 1, n - moves) if moves < n else 1.0
 
 
 @lru_cache(maxsize=1024)  # the gates of base and head, and many slices, need the same
 def minimum_effect(n: int, noise: float, margin: Fraction | Decimal, level: float) -> Fraction | None:
     """Return the smallest drop that fails the gate with a probability of :data:`POWER`; None if n cases are too few."""
-    least = _smallest(1, GRID, lambda d: fail_probability(n, noise, d / GRID, margin, level) >= POWER)
-    return None if least is None else Fraction(least, GRID)
+    least = _smallest(1, _GRID, lambda d: fail_probability(n, noise, d / _GRID, margin, level) >= POWER)
+    return None if least is None else Fraction(least, _GRID)
 
 
 @lru_cache(maxsize=1024)
 def cases_needed(drop: float, noise: float, margin: Fraction | Decimal, level: float) -> int | None:
-    """Return about the smallest number of cases that shows a drop; None beyond :data:`MAX_CASES`, or never.
+    """Return about the smallest number of cases that shows a drop; None beyond :data:`_MAX_CASES`, or never.
 
     The number is approximate because the exact test's power falls a little here and there as n grows.
     """
     if drop <= margin:
         return None
-    return _smallest(1, MAX_CASES, lambda n: fail_probability(n, noise, drop, margin, level) >= POWER)
+    return _smallest(1, _MAX_CASES, lambda n: fail_probability(n, noise, drop, margin, level) >= POWER)
 
 
 def fail_probability(n: int, noise: float, drop: float, margin: Fraction | Decimal, level: float) -> float:

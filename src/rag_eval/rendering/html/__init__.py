@@ -13,6 +13,7 @@ from rag_eval.analysis.report import run_date, system_commit
 from rag_eval.cases import GOOD, MEANING, STAGE
 from rag_eval.common.escaping import hypertext, one_line, quantity
 from rag_eval.common.version import __version__
+from rag_eval.contract.settings import MOST
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.rendering import cases, gates_table, metrics_tables, summary
 from rag_eval.rendering import history as trend
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 _ALL = 1_000_000_000
 _COMMIT = 12
 _SLICES = 1_000
-MOST_GRADE = 5
 _TREND = "RAG evaluation over time"
 _READ = (
     "Oldest first, with 95\u00a0% intervals. The shaded side of the threshold passes the gate: a disc passed, a cross "
@@ -434,7 +434,7 @@ def _answer_to_grade(
     parts += [folded(chunk["id"], _quoted(chunk["text"]), unfolded=True) for chunk in shown["chunks"]]
     for score in scores:
         grades = []
-        for grade in range(MOST_GRADE + 1):
+        for grade in range(MOST + 1):
             radio = tag("input", type="radio", name=f"answer-{number}-{score}", value=str(grade), data_choice=score)
             grades.append(tag("label", radio, f" {grade} "))
         parts.append(tag("p", tag("span", f"{score}: "), *grades, role="group", aria_label=score))

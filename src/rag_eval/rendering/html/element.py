@@ -63,8 +63,8 @@ def join(parts: Iterable[Markup]) -> Markup:
 _CODE, _TEXT, _STRONG, _SIGN, _FIGURE, _END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4", "\ufdef"
 _MARKED = re.compile(f"([{_CODE}{_TEXT}{_STRONG}{_SIGN}{_FIGURE}])([^\ufdd0-\ufdef]*){_END}")
 _INTERNAL = re.compile("[\ufdd0-\ufdef]")
-GLYPHS = {"passed": "✓", "failed": "✗", "inconclusive": "?", "no_data": "–", "warning": "!"}
-GLYPHS |= {"error": "✗", "looser": "↓", "stricter": "↑", "neutral": "="}
+_GLYPHS = {"passed": "✓", "failed": "✗", "inconclusive": "?", "no_data": "–", "warning": "!"}
+_GLYPHS |= {"error": "✗", "looser": "↓", "stricter": "↑", "neutral": "="}
 
 
 def inline(sentence: str) -> Markup:
@@ -73,7 +73,7 @@ def inline(sentence: str) -> Markup:
     for match in _MARKED.finditer(sentence):
         parts.append(hypertext(sentence[at : match.start()]))
         at, (kind, text) = match.end(), match.groups()
-        if kind == _SIGN and text in GLYPHS:
+        if kind == _SIGN and text in _GLYPHS:
             parts.append(sign(text))
         elif kind == _FIGURE:
             parts.append(tag("span", text, class_="nowrap"))
@@ -86,7 +86,7 @@ def inline(sentence: str) -> Markup:
 
 def sign(kind: str) -> Markup:
     """Render the sign of an outcome, as in the text next to it."""
-    return tag("span", GLYPHS[kind], class_=f"sign {kind}", aria_hidden="true")
+    return tag("span", _GLYPHS[kind], class_=f"sign {kind}", aria_hidden="true")
 
 
 def visible(text: str) -> str:

@@ -73,7 +73,7 @@ _SLICES = (
 
 
 class PlotRow(NamedTuple):
-    """A row: ``kind`` is a key of :data:`~rag_eval.rendering.html.element.GLYPHS`, ``few`` or ``plain``.
+    """A row: ``kind`` is the style of an outcome, ``few`` or ``plain``.
 
     ``caption`` is the text at its end. ``limit`` is the threshold, ``side`` the side that passes: ``min`` to the right,
     ``max`` to the left, empty if it is only a reference. An ``amount`` has a unit, so it is no share even if it is at
@@ -96,7 +96,7 @@ class PlotRow(NamedTuple):
         return [number for number in (self.value, self.low, self.high, self.limit, self.before) if number is not None]
 
 
-def is_share(row: PlotRow) -> bool:
+def _is_share(row: PlotRow) -> bool:
     """Return whether a row is no amount, and all its values are between 0 and 1."""
     return not row.amount and all(0 <= number <= 1 for number in row.numbers())
 
@@ -132,7 +132,7 @@ def _svg(parts: Iterable[Markup], height: float, kind: str | None = None) -> Mar
 
 
 def _scale(rows: Sequence[PlotRow]) -> Ends:
-    if all(is_share(row) for row in rows):
+    if all(_is_share(row) for row in rows):
         return 0.0, 1.0
     numbers = [number for row in rows for number in row.numbers()]
     low, high = min(0.0, *numbers), max(0.0, *numbers)
@@ -203,7 +203,7 @@ class Dot(NamedTuple):
     rule: bool = False
 
 
-class Limit(NamedTuple):
+class _Limit(NamedTuple):
     """A threshold from one ``x`` to another; its passing ``side`` is shaded."""
 
     start: float
@@ -248,7 +248,7 @@ def _span(numbers: Sequence[float]) -> Ends:
     return (max(low - room, 0.0), min(high + room, 1.0)) if bounded else (low - room, high + room)
 
 
-def chart(key: str, title: str, legend: str, dots: Sequence[Dot], axes: Axes, limits: Sequence[Limit] = ()) -> Markup:
+def chart(key: str, title: str, legend: str, dots: Sequence[Dot], axes: Axes, limits: Sequence[_Limit] = ()) -> Markup:
     """Return a plot of ``dots`` between axes. Empty without dots."""
     if not dots:
         return NOTHING
@@ -362,7 +362,7 @@ def _figures(key: str, shares: str, amounts: str, legend: str, rows: Sequence[Pl
         (f"{key}-plot", shares, False),
         (f"{key}-amounts-plot", f"{amounts}, each on a scale of its own", True),
     ):
-        of_kind = [row for row in rows if is_share(row) is not own_scale]
+        of_kind = [row for row in rows if _is_share(row) is not own_scale]
         yield figure(name, title, legend, of_kind[:MOST], own_scale=own_scale)
         if len(of_kind) > MOST:
             yield tag("p", f"{MOST} of {len(of_kind):,} are drawn; the table has all.")
@@ -424,7 +424,7 @@ def trend(index: int, series: Series) -> Markup:
     for limit, group in groupby(enumerate(series.readings), key=lambda entry: entry[1].bound and entry[1].bound[:2]):
         indexes = [index for index, _ in group]
         if limit:
-            limits.append(Limit(indexes[0] - 0.5, indexes[-1] + 0.5, limit[1], limit[0]))
+            limits.append(_Limit(indexes[0] - 0.5, indexes[-1] + 0.5, limit[1], limit[0]))
     return chart(f"plot-{index}", visible(series.metric), newest, dots, axes, limits)
 
 
