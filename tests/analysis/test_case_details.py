@@ -198,7 +198,7 @@ def test_a_gate_on_a_slice_counts_for_its_cases_alone():
 
 # --- a case as people read it -----------------------------------------------------------------------------------------
 
-ADDRESS = "jane.doe@example.org"
+ADDRESS = "jane.doe@corp-mail.org"
 SENTENCE = "Deleted records are kept for thirty days."
 
 
@@ -227,7 +227,7 @@ def test_an_answer_is_cut_behind_4000_characters(length):
 def test_no_part_of_a_leak_is_shown_where_an_answer_is_cut(begin):
     answer = joined(shown(answer=f"{words(begin - 1)} {ADDRESS} {words(200)}").answer)
     assert ("*" in answer) == (begin < 4_000)
-    assert not any(part in answer for part in ("jane", "doe", "example", "org"))
+    assert not any(part in answer for part in ("jane", "doe", "corp", "mail", "org"))
 
 
 def pieces_of_chunk(before, after, claim=SENTENCE):
@@ -266,7 +266,7 @@ def test_no_part_of_a_leak_is_shown_where_a_chunk_begins(begin):
     details = shown({"gold_citations": ["a"]}, chunks=[{"id": "a", "text": text}], answer_json=answer)
     [chunk] = details.retrieved
     assert ("*" in joined(chunk.text)) == (begin + len(ADDRESS) > 700)
-    assert not any(part in joined(chunk.text) for part in ("jane", "doe", "example", "org"))
+    assert not any(part in joined(chunk.text) for part in ("jane", "doe", "corp", "mail", "org"))
 
 
 @pytest.mark.parametrize("count", [1, 10, 11, 20, 21, 30])
@@ -306,8 +306,8 @@ def test_leaks_are_masked_in_every_text_of_a_case():
     gold = {"question": f"Who is {ADDRESS}?", "expected_answer": ADDRESS, "gold_citations": [ADDRESS]}
     answer = {"claim": f"Ask {ADDRESS}.", "citations": [ADDRESS]}
     details = shown(gold, chunks=[{"id": ADDRESS, "text": f"Write to {ADDRESS}."}], answer_json=answer)
-    assert "example" not in repr(details)
-    assert "example" not in repr(shown(gold, error=f"unknown user {ADDRESS}"))
+    assert "corp-mail" not in repr(details)
+    assert "corp-mail" not in repr(shown(gold, error=f"unknown user {ADDRESS}"))
 
 
 def test_a_case_names_the_gates_that_its_bad_scores_count_in_and_what_to_do():

@@ -208,7 +208,7 @@ def test_hostile_texts_in_the_details_are_text(texts):
     assert [line for line in page.text.splitlines() if line.lstrip().startswith("::") or "##[" in line] == []
 
 
-SECRET, MAIL = "AKIAIOSFODNN7EXAMPLQ", "jane.roe@example.org"
+SECRET, MAIL = "AKIAIOSFODNN7EXAMPLQ", "jane.roe@corp-mail.org"
 
 
 def test_details_mask_secrets_and_personal_data(tmp_path, capsys):
