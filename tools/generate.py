@@ -171,18 +171,23 @@ def _described(kind: str, entries: dict[str, dict[str, str]]) -> str:
 
 def attacks_page() -> str:
     """Return docs/internals/attacks.md with the scenarios of tests/gaming."""
-    rows = [_scenario(file) for file in sorted((ROOT / "tests" / "gaming").glob("*/scenario.yml"))]
-    table = "\n".join(["| attack | outcome |", "|---|---|", *rows])
+    import yaml
+
+    files = sorted((ROOT / "tests" / "gaming").glob("*/scenario.yml"))
+    scenarios = {file.parent.name: yaml.safe_load(file.read_text(encoding="utf-8")) for file in files}
+    exits = [scenario["expect"]["exit"] for scenario in scenarios.values()]
+    summary = (
+        f"{len(exits)} attacks: {exits.count(1)} fail the run, {exits.count(2)} end with exit code 2,"
+        f" {exits.count(0)} are only reported."
+    )
+    rows = [_scenario(name, scenario) for name, scenario in scenarios.items()]
+    table = "\n".join([summary, "", "| attack | outcome |", "|---|---|", *rows])
     return _with_part("docs/internals/attacks.md", _SCENARIOS, f"{table}\n", _SCENARIOS_END)
 
 
-def _scenario(file: Path) -> str:
-    import yaml
-
-    told = yaml.safe_load(file.read_text(encoding="utf-8"))
-    name, tried = file.parent.name, told["because"]
+def _scenario(name: str, scenario: dict[str, Any]) -> str:
     link = f"[{name}](../../tests/gaming/{name}/scenario.yml)"
-    return f"| {link}: {tried} | {_outcome(told['expect'])} |"
+    return f"| {link}: {scenario['because']} | {_outcome(scenario['expect'])} |"
 
 
 def _outcome(expected: dict[str, Any]) -> str:
