@@ -361,7 +361,9 @@ def _of_keys(record: Row, what: str) -> Recognised | None:
             continue  # such a trace names its conversation
         if gold == "langsmith-dataset" and isinstance(record.get("inputs"), str):
             return None
-        if trace in _SAMPLES and not _OF_TABLES.isdisjoint(names):
+        if needed == ["results", "config"] and not _of_promptfoo(record["results"]):
+            continue
+        if trace in _SAMPLES and (not _OF_TABLES.isdisjoint(names) or _has_documents(record)):
             trace, gold = "table", "table-gold"  # those tools have no such columns
         answers = [record[name] for name in _ANSWERS & record.keys()]
         is_cut = all(value is None for value in record.values())
@@ -372,6 +374,18 @@ def _of_keys(record: Row, what: str) -> Recognised | None:
         why = " and ".join(part for part in (", ".join(needed[:-1]), needed[-1]) if part).replace("_R", " R")
         return Recognised(trace, gold, f"the {what if len(needed) > 1 else what.removesuffix('s')} {why}")
     return None
+
+
+def _of_promptfoo(results: Any) -> bool:
+    """Return whether results are those of promptfoo, whose records have variables; other tools list their answers."""
+    first = results[0] if isinstance(results, list) and results else None
+    return not isinstance(first, dict) or not {"vars", "testCase", "promptIdx"}.isdisjoint(first)
+
+
+def _has_documents(record: Row) -> bool:
+    """Return whether the contexts of a sample are documents or the reply of a search, not texts."""
+    values = [record.get(name) for name in ("contexts", "retrieved_contexts")]
+    return any(isinstance(value[0] if isinstance(value, list) and value else value, dict) for value in values)
 
 
 def _first_record(text: bytes) -> Row | None:

@@ -34,11 +34,13 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         elif latency > 0:
             draft.latency_ms = {"total": round(latency * 1000, 3)}
         fields = {field: row[name] for field, name in table.operations(*row).items() if name != "latency"}
-        draft.usage = table.usage_of(unwrap.decoded(row.get("answer")))
+        output = table.output_of(row.get("answer"))
+        draft.usage = table.usage_of(output)
+        table.drop_rest(conversion, output, draft.usage)
         table.read_operations(conversion, draft, fields)
         if isinstance(row.get(_RETRIEVED), list):  # ids without texts
             draft.chunks = conversion.chunks(row[_RETRIEVED])
-        elif (context := row.get("context", retrieved.contexts_in(row, unwrap.decoded(row.get("answer"))))) is not None:
+        elif (context := row.get("context", retrieved.contexts_in(row, output))) is not None:
             draft.chunks = conversion.chunks(_pieces(conversion, context))
         yield draft
 

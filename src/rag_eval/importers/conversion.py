@@ -215,7 +215,10 @@ class Conversion:
         chunks: dict[str, Row] = {}
         pointers = self.options.chunk_id, self.options.doc_id
         read = {*retrieved.CHUNK_KEYS, *retrieved.DOCUMENT_KEYS, *retrieved.SCORE_KEYS, "chunk_index", "page"}
-        for document in documents:
+        listed = list(documents)
+        if (ranked := retrieved.by_rank(listed)) != listed:
+            self.account.renamed("lists that are not in the order of their ranks", "chunks by rank")
+        for document in ranked:
             plain, metadata = retrieved.document_parts(document) if isinstance(document, (str, dict)) else ({}, {})
             whole = {**plain, "metadata": metadata}
             text = None if (recorded := retrieved.text_of(plain)) == unwrap.REDACTED else recorded
@@ -232,10 +235,7 @@ class Conversion:
             self._by_id += identity is not None
             self._by_text += identity is None
             doc_id = unwrap.as_id(self.resolve("doc_id", whole)) or retrieved.document_id_in(plain, metadata)
-            scores = (fields.get(name) for fields in (plain, metadata) for name in retrieved.SCORE_KEYS)
-            chunk = retrieved.chunk(
-                identity, text, doc_id, next((score for score in scores if score is not None), None)
-            )
+            chunk = retrieved.chunk(identity, text, doc_id, retrieved.score_in(plain, metadata))
             for name in metadata.keys() - read:
                 if f"/metadata/{name}" not in pointers:
                     self.account.dropped(f"metadata.{name} of chunks", NOT_READ)

@@ -6,28 +6,40 @@ import re
 from collections.abc import Sequence
 from itertools import chain
 
-from rag_eval.importers.unwrap import ROLES, Value, as_dict, as_id, as_list, at, decoded, first_id, number
+from rag_eval.importers.unwrap import ROLES, Value, as_dict, as_id, as_list, at, camel, decoded, first_id, number
 from rag_eval.trace import text_id
 
-TEXT_KEYS = ("text", "page_content", "pageContent", "content", "document.content", "snippet")
+TEXT_KEYS = """
+    text page_content pageContent content document.content snippet contents passage chunk chunk_text passage_text
+""".split()
 _WRAPPED_TEXTS = ("text_resource", "content", "data")
+_WRAPPERS = ("document", "node", "_source", "payload", "properties", "chunkInfo", "documentMetadata")
+"""Fields of a document with its text: of LlamaIndex, Elasticsearch, Qdrant, Weaviate and Vertex AI Search."""
 DOCUMENT_KEYS = (
     "source", "file_name", "filename", "file_path", "filepath", "url", "doc_uri", "title", "document_id", "doc_id",
     "rel_path", "documentId", "docId", "fileName", "uri", "x-amz-bedrock-kb-source-uri",
 )  # fmt: skip
-SCORE_KEYS = ("score", "relevance_score", "similarity")
+SCORE_KEYS = ("score", "relevance_score", "similarity", "_score", "relevanceScore", "@search.score")
 CONTEXT_KEYS = """
     context contexts source_documents documents retrieved chunks retrieved_contexts retrieved_documents retrieved_docs
-    retrieved_chunks context_chunks passages search_results source_nodes
+    retrieved_chunks context_chunks passages search_results source_nodes retrieval_result ctxs
+    retrieved_passages retrieval_results
 """.split()  # fmt: skip
-_LISTS = ("documents", "nodes", *CONTEXT_KEYS, "results", "output", "outputs")
+CONTEXT_KEYS += camel(dict.fromkeys(name for name in CONTEXT_KEYS if "_" in name))
+_LISTS = (
+    "documents", "nodes", *CONTEXT_KEYS, "results", "output", "outputs", "chunk_search_results", "hits", "matches",
+    "points",
+)  # fmt: skip
 SOURCE_KEYS = ("source_docs", "docs", "sources", "references")  # of documents, or only of their names
 CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid", "x-amz-bedrock-kb-chunk-id")
 _OF_RESPONSES = (
     "output/results", "candidates/groundingMetadata/groundingChunks/retrievedContext", "citations/retrievedReferences",
     "metadata/retriever_resources", "reference/chunks", "choices/message/context/citations",
+    "answer/references/chunkInfo",
 )  # fmt: skip
-"""Where OpenAI's Responses, Gemini, Bedrock, Dify, RAGFlow and Azure return retrieved documents, through any lists."""
+"""Where responses of OpenAI, Gemini, Bedrock, Dify, RAGFlow, Azure and Vertex AI have documents, through any lists."""
+_OF_INDEXES = ("hits/hits", "hits", "matches", "reference")
+"""The same of Elasticsearch, Pinecone and RAGFlow, if they have texts: other tools give these names other meanings."""
 _REPR = re.compile(r"<generator|<[\w.]+( object|\()|[A-Z]\w*\([a-z_]+=")  # how Python prints an object
 _NAME = re.compile(r"[!-~]{1,200}")
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")
@@ -39,18 +51,51 @@ _NUMBERS = re.compile(
 def documents_in(value: Value) -> list[Value] | None:
     """Return the list of documents in a retriever's record; None if there is none, such as in a list of messages."""
     if isinstance(value, list):
-        items = value[0] if len(value) == 1 and isinstance(value[0], list) else value
+        pairs = [_of_pair(item) for item in value]
+        items = pairs[0] if len(pairs) == 1 and isinstance(pairs[0], list) else pairs
         if any(not isinstance(item, (str, dict)) or is_repr(item) for item in items):
             return None
         is_chat = items and all(isinstance(item, dict) and item.get("role") in ROLES for item in items)
         return None if is_chat else items
     if isinstance(value, dict):
+        if columns := _of_columns(value):
+            return columns
         for key in _LISTS:
             if isinstance(value.get(key), list):
                 return documents_in(value[key])
-        if isinstance(value.get("output"), dict):
-            return documents_in(value["output"])
+        inner = next((value[key] for key in ("output", "hits") if isinstance(value.get(key), dict)), None)
+        return documents_in(inner)
     return None
+
+
+def _of_pair(item: Value) -> Value:
+    """Return a pair of a document and its score, as LangChain returns it, as one document."""
+    is_pair = isinstance(item, list) and len(item) == 2 and isinstance(item[0], (str, dict))
+    if not is_pair or number(item[1]) is None:
+        return item
+    return {**document_parts(item[0])[0], **as_dict(item[0]), "score": number(item[1])}
+
+
+def _of_columns(value: dict[str, Value]) -> list[Value]:
+    """Return the documents of parallel lists of ids and texts, as Chroma returns them; an empty list for others."""
+    lists = {name: as_list(item) for name, item in value.items()}
+    lists = {name: item[0] if item and isinstance(item[0], list) else item for name, item in lists.items()}
+    ids, texts = lists.get("ids", []), lists.get("documents", [])
+    metadatas = lists.get("metadatas") or [None] * len(ids)
+    if not ids or len(ids) != len(texts) or len(ids) != len(metadatas):
+        return []
+    rows = zip(ids, texts, metadatas, strict=True)
+    return [{"id": identity, "text": text, "metadata": metadata} for identity, text, metadata in rows]
+
+
+def by_rank(documents: Sequence[Value]) -> list[Value]:
+    """Return documents in the order of the ranks that they state, if those are 1 to N or 0 to N-1."""
+    stated = [first_id(("rank", "position"), document) for document in documents]
+    for first in (0, 1):
+        expected = [str(rank) for rank in range(first, first + len(stated))]
+        if set(stated) == set(expected) and len(stated) > 1:
+            return [documents[stated.index(rank)] for rank in expected]
+    return list(documents)
 
 
 def contexts_in(*mappings: Value) -> Value:
@@ -59,19 +104,20 @@ def contexts_in(*mappings: Value) -> Value:
         for name in CONTEXT_KEYS:
             if mapping.get(name):
                 return mapping[name]
-    lists = (as_dict(mapping).get(name) for mapping in mappings for name in SOURCE_KEYS)
+    lists = (decoded(as_dict(mapping).get(name)) for mapping in mappings for name in SOURCE_KEYS)
     named = next((named_documents(item) for item in lists if isinstance(item, list) and item), None)
     return named or next(filter(None, map(documents_of_response, mappings)), None)
 
 
 def documents_of_response(response: Value) -> list[Value]:
     """Return the retrieved documents in the response of a model's API; an empty list if it has none."""
-    for path in _OF_RESPONSES:
+    for path in (*_OF_RESPONSES, *_OF_INDEXES):
         values = [response]
         for name in path.split("/"):
             fields = [as_dict(value).get(name) for value in values]
             values = list(chain.from_iterable(map(as_list, fields)))
-        if documents := [value for value in values if isinstance(value, dict)]:
+        documents = [value for value in values if isinstance(value, dict)]
+        if documents and (path in _OF_RESPONSES or text_of(document_parts(documents[0])[0]) is not None):
             return documents
     return []
 
@@ -93,12 +139,14 @@ def document_parts(document: Value) -> tuple[dict[str, Value], dict[str, Value]]
         return {"text": document}, {}
     if document.get("lc") and isinstance(document.get("kwargs"), dict):
         document = document["kwargs"]
-    for wrapper in ("document", "node"):
+    for wrapper in _WRAPPERS:
         if isinstance(document.get(wrapper), dict):
             document = {**document[wrapper], **{name: value for name, value in document.items() if name != wrapper}}
     plain = {name.removeprefix("document."): value for name, value in document.items()}
-    metadata = decoded(plain.pop("metadata", None) or plain.pop("meta", None) or {})
-    return plain, metadata if isinstance(metadata, dict) else {}
+    metadata = as_dict(decoded(plain.pop("metadata", None) or plain.pop("meta", None) or {}))
+    if text_of(plain) is None and (text := text_of(metadata)) is not None:  # of Pinecone
+        plain, metadata = {**plain, "text": text}, {n: v for n, v in metadata.items() if n not in TEXT_KEYS}
+    return plain, metadata
 
 
 def text_of(document: dict[str, Value]) -> str | None:
@@ -110,18 +158,26 @@ def text_of(document: dict[str, Value]) -> str | None:
 
 def id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
     """Return the id that a document states, in its own fields first, then in its metadata."""
-    stated = first_id(("id", "id_", "node_id", "chunk_id", "chunkId", "segment_id"), document) or first_id(
-        CHUNK_KEYS, metadata
-    )
-    base, part = as_id(metadata.get("doc_id")), first_id(("chunk_index", "page"), metadata)
+    part, file = as_id(document.get("chunk_id")) or "", as_id(document.get("filepath"))
+    if file and part.isdigit() and not document.get("id"):
+        return f"{file}#{part}"  # of Azure, which numbers the chunks of each file
+    names = ("id", "id_", "node_id", "chunk_id", "chunkId", "segment_id", "_id", "uuid")
+    stated = first_id(names, document) or first_id(CHUNK_KEYS, metadata)
+    base, page = as_id(metadata.get("doc_id")), first_id(("chunk_index", "page"), metadata)
     if text_of(document) is None:
         stated = stated or as_id(document.get("document_id"))
-    return stated or (f"{base}#{part}" if base and part else None)
+    return stated or (f"{base}#{page}" if base and page else None)
 
 
 def document_id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
     """Return the id of a chunk's document; None if nothing names one."""
     return first_id(DOCUMENT_KEYS, metadata, document)
+
+
+def score_in(document: dict[str, Value], metadata: dict[str, Value]) -> Value:
+    """Return the score that a document or its metadata states; None if neither does."""
+    scores = (fields.get(name) for fields in (document, metadata) for name in SCORE_KEYS)
+    return next((score for score in scores if score is not None), None)
 
 
 def chunk(identity: str | None, text: str | None, doc_id: str | None, score: Value) -> dict[str, Value]:

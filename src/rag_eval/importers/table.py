@@ -16,20 +16,20 @@ from rag_eval.importers.unwrap import question_id
 
 _NAMES = """
 qid: qid question_id query_id case_id example_id dataset_item_id test_id item_id sample_id custom_id id
-question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request
-answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer agent_answer ai_response rag_answer system_answer actual_answer generated_text generated_response generated model_output generation completion output output_text answer final_answer outputs reply answer_json choices result
+question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request message request_body input_record
+answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer agent_answer ai_response rag_answer system_answer actual_answer generated_text generated_response generated model_output generation completion output output_text answer final_answer outputs reply answer_json choices result response_body
 citations: citations cited cited_ids citation_ids cited_sources
-chunks: reranked_documents reranked_chunks reranked_contexts reranked_docs reranked chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts retrieved source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references retriever_resources retrieval_results
+chunks: reranked_documents reranked_chunks reranked_contexts reranked_docs reranked chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts retrieved source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references retriever_resources retrieval_results ctxs search_results
 chunk_ids: retrieved_ids retrieved_context_ids retrieved_chunk_ids retrieved_doc_ids retrieved_document_ids chunk_ids document_ids doc_ids passage_ids passage_id chunk_id doc_id document_id
 chunk_scores: chunk_scores retrieval_scores relevance_scores similarity_scores scores retrieval_score relevance_score similarity_score similarity score
 rank: rank rank_position position
 run: run query_run model provider experiment
 error: error error_message exception
-latency_ms: latency_ms latencyms duration_ms response_time_ms elapsed_ms total_time_ms
+latency_ms: latency_ms latencyms duration_ms response_time_ms elapsed_ms total_time_ms delay_ms
 latency_s: latency latency_s latency_sec latency_seconds duration response_time response_time_s elapsed elapsed_time time_taken execution_time
 input_tokens: input_tokens prompt_tokens prompt_token_count tokens_in
 output_tokens: output_tokens completion_tokens completion_token_count tokens_out
-cost_usd: cost_usd cost total_cost
+cost_usd: cost_usd cost total_cost response_cost
 conversation: conversation_id session_id thread_id chat_id
 turn: turn turn_id turn_index turn_number
 time: timestamp ts created_at start_time
@@ -38,7 +38,7 @@ _GOLD_NAMES = """
 qid: qid question_id query_id case_id example_id test_id item_id sample_id id
 question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request
 answerable: answerable is_answerable
-expected_answer: expected_answer expected expected_response reference reference_answer reference_output reference_outputs ground_truth ground_truth_answer ground_truths groundtruth gt_answer gold_answer golden_answer correct_answer truth expected_output ideal_answer ideal_response ideal target gold gt reference_response true_answer answer output outputs answers
+expected_answer: expected_answer expected expected_response reference reference_answer reference_output reference_outputs ground_truth ground_truth_answer ground_truths groundtruth gt_answer gold_answer golden_answer correct_answer truth expected_output ideal_answer ideal_response ideal target gold gt reference_response true_answer reference_responses answer output outputs answers
 gold_claim_substr: gold_claim_substr must_contain keywords key_facts
 gold_citations: gold_citations gold_ids expected_ids expected_docs gt_docs gold_docs gold_doc_ids gold_chunk_ids relevant_ids relevant_doc_ids relevant_chunk_ids relevant_docs expected_sources expected_doc_ids expected_chunk_ids reference_context_ids citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id
 contexts: reference_contexts reference_context gold_contexts gold_context expected_contexts expected_context ground_truth_contexts ground_truth_context relevant_passages evidence contexts context passages passage
@@ -68,8 +68,12 @@ _OPERATIONS = """
 error latency_ms latency_s input_tokens output_tokens cost_usd conversation turn time
 """.split()
 _REFERENCES = ("reference", "reference_outputs", "reference_output", "expected", "ground_truth")
-_USAGES = ("usage", "usageMetadata", "usage/tokens", "meta/tokens", "usage/billed_units", "meta/billed_units")
-_FIRST_RECORDS = 100
+_USAGES = """
+    usage usageMetadata usage/tokens meta/tokens usage/billed_units meta/billed_units metrics metadata/usage token_usage
+""".split()
+_OLLAMA, _MODELS = ("prompt_eval_count", "eval_count"), ("model", "modelVersion")
+_OF_OUTPUTS = ("citations", "choices", "candidates", "generations", *_OLLAMA)  # that are read
+_FIRST_RECORDS, _LONGEST_LATENCY = 100, 100  # the latter in seconds: a larger number is rather milliseconds
 _LABELS = ("expected_answer", "gold_citations", "gold_claim_substr", "answerable")
 
 
@@ -176,20 +180,27 @@ def header(inputs: ImportInputs, path: str) -> list[str]:
 def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
     """Yield line and value of each record, also of those in the only list of an object that is no record itself."""
     for line, value in objects(inputs, path, "a record"):
-        value = _with_documents(_of_haystack(value))
+        value = _usual(value)
         lists = [item for item in value.values() if isinstance(item, list) and item and isinstance(item[0], dict)]
         if len(lists) == 1 and not any(is_sufficient(suggested(list(value), form), form) for form in FORMS):
-            yield from ((line, row) for row in lists[0] if isinstance(row, dict))
+            yield from ((line, _usual(row)) for row in lists[0] if isinstance(row, dict))
         elif len(value) == len(lists) > 1 and (rows := _merged(lists)):
             yield from ((line, row) for row in rows)
         else:
             yield line, value
 
 
+def _usual(value: Row) -> Row:
+    """Return a record without the envelope of an API, with answer and chunks under usual names."""
+    return _with_documents(_of_haystack(unwrap.without_envelope(value)))
+
+
 def _of_haystack(value: Row) -> Row:
     """Return a record with the fields of Haystack's answer, also of the first one in the outputs of a pipeline."""
     lists = [unwrap.as_dict(part).get("answers") for part in value.values()]
     answer = next((unwrap.as_dict(answers[0]) for answers in lists if isinstance(answers, list) and answers), value)
+    if "documents" in value and isinstance(answers := value.get("answers"), list) and answers:  # of deepset's platform
+        return value if isinstance(answers[0], str) else {**value, "answer": unwrap.as_dict(answers[0]).get("answer")}
     fields = unwrap.as_dict(answer.get("init_parameters", answer))
     if not fields.keys() >= {"data", "query", "documents"}:
         return value
@@ -202,7 +213,7 @@ def _with_documents(value: Row) -> Row:
     if value.get("object") == "response":  # of OpenAI; its id names no question
         rest = {name: item for name, item in value.items() if name not in ("id", "object", "metadata")}
         value = {**unwrap.as_dict(value.get("metadata")), **rest}
-    if "generation_id" in value and "text" in value:  # of Cohere
+    if "text" in value and not value.keys().isdisjoint(("generation_id", "sourceDocuments")):  # of Cohere, Flowise
         value = {("answer" if name == "text" else name): item for name, item in value.items()}
     documents = retrieved.documents_of_response(value)
     return {**value, "chunks": documents} if documents and "chunks" not in suggested(list(value), "table") else value
@@ -240,6 +251,8 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
             for name in row:
                 if name not in read:
                     conversion.account.dropped(name, "the map does not contain it")
+            if "qid" not in values and (qid := conversion.qid(unwrap.decoded(row.get("metadata")))) is not None:
+                values["qid"] = qid
             yield values
         for field, hits in used.items():
             if any(used.values()) and not hits and fields[field] not in header(inputs, path):  # a blank column is fine
@@ -286,12 +299,13 @@ def drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
 def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any] | None:
     """Return the chunks of a record with their scores; ``are_names`` if texts without white space are ids."""
     ids, scores = (_separated(values.get(name)) for name in ("chunk_ids", "chunk_scores"))
-    texts = _items(values.get("chunks"))
+    texts = retrieved.documents_in(unwrap.decoded(values.get("chunks"))) or _items(values.get("chunks"))
     if ids is None and _SEVERAL_IDS.fullmatch(str(values.get("chunks"))):
         texts, ids = None, _separated(values["chunks"])
     if texts is None and ids is None:
-        output = unwrap.decoded(values.get("answer"))
-        texts = _items(retrieved.contexts_in(output, unwrap.at(output, "/body")))
+        found = retrieved.contexts_in(*reversed(unwrap.as_list(output_of(values.get("answer")))))
+        found = unwrap.as_dict(found).get("citations", found)  # of messages of Azure OpenAI
+        texts = retrieved.documents_in(unwrap.decoded(found)) or _items(found)
     if isinstance(values.get("chunks"), str) and texts and len(texts) == 1:
         if ids and len(ids) > 1:
             conversion.account.dropped("texts of chunks", "they are one text, and there are several ids")
@@ -311,10 +325,32 @@ def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any
     return [{**part, "score": unwrap.number(score)} for part, score in zip(parts, scores, strict=True)]
 
 
+def output_of(recorded: Any) -> Any:
+    """Return a recorded answer, which may be JSON, without the envelope of an API."""
+    return unwrap.without_envelope(unwrap.decoded(recorded))
+
+
+def drop_rest(conversion: Conversion, output: Any, usage: Row) -> None:
+    """Record the fields of an answer from which neither text, documents, citations nor usage are read."""
+    read = {
+        *retrieved.CONTEXT_KEYS,
+        *retrieved.SOURCE_KEYS,
+        *_OF_OUTPUTS,
+        *(name.partition("/")[0] for name in _USAGES),
+    }
+    conversion.drop_others(output, unwrap.ANSWER_FIELDS, " of the answer", read | set(_MODELS if usage else ()))
+
+
 def usage_of(output: Any) -> Row:
-    """Return the tokens that the response of a model's API counts."""
-    response = unwrap.at(output, "/body") or output
-    return unwrap.usage(*(unwrap.at(response, f"/{name}") for name in _USAGES))
+    """Return the tokens that the response of a model's API counts, and its model."""
+    response = unwrap.as_dict(output)
+    sources = [unwrap.as_dict(unwrap.at(response, f"/{name}")) for name in _USAGES]
+    usage = unwrap.usage(*sources, {name: response.get(name) for name in _OLLAMA})
+    if "input_tokens" in usage:  # Anthropic counts cached tokens apart
+        cached = (unwrap.number(sources[0].get(f"cache_{name}_input_tokens")) for name in ("read", "creation"))
+        usage["input_tokens"] += int(sum(count or 0 for count in cached))
+    model = unwrap.first_id(_MODELS, response)
+    return {"model": model, **usage} if model and usage else usage
 
 
 def read_operations(conversion: Conversion, draft: Draft, values: Row) -> None:
@@ -323,7 +359,12 @@ def read_operations(conversion: Conversion, draft: Draft, values: Row) -> None:
         message = unwrap.first_id(("message", "code"), values["error"])
         draft.answer, draft.error, draft.ok = None, message or str(values["error"]), False
     for field, scale in (("latency_ms", 1), ("latency_s", 1000)):
-        if (number := unwrap.number(values.get(field))) is not None and number > 0:
+        number = unwrap.number(values.get(field))
+        if field == "latency_s" and number is not None and number >= _LONGEST_LATENCY:
+            conversion.account.dropped(
+                f"{field} of {_LONGEST_LATENCY} or more", "map it as latency_ms if it is in milliseconds"
+            )
+        elif number is not None and number > 0:
             draft.latency_ms["total"] = round(float(number * scale), 3)
     for field in ("latency_ms", "latency_s", "input_tokens", "output_tokens", "cost_usd"):
         if values.get(field) is not None and unwrap.number(values[field]) is None:
@@ -341,17 +382,16 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
     asked, recorded = values.get("question"), values.get("answer")
     if isinstance(asked, str) and asked[:1] == '"':  # TruLens writes texts as JSON
         asked, recorded = unwrap.decoded(asked), None if recorded == "null" else recorded
-    output = unwrap.decoded(recorded)
+    output = output_of(recorded)
     if isinstance(output, list):
         results = [message for message in output if unwrap.role_of(message) in ("tool", "function")]
         conversion.account.dropped("results of tools", "they are not named as retrieved chunks", len(results))
     question, answer = conversion.question(asked), conversion.answer(output)
     conversion.drop_others(unwrap.decoded(asked), unwrap.QUESTION_FIELDS, " of the question")
-    read = (*retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS, "citations", *(name.partition("/")[0] for name in _USAGES))
-    conversion.drop_others(output, unwrap.ANSWER_FIELDS, " of the answer", read)
     draft = Draft(conversion.place, "", question, unwrap.as_text(recorded) if answer is None else answer)
     draft.citations = retrieved.stated_citations(output)
     draft.usage = usage_of(output)
+    drop_rest(conversion, output, draft.usage)
     draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))
     if values.get("citations") is not None:
         citations = unwrap.decoded(values["citations"])

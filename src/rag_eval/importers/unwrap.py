@@ -18,8 +18,8 @@ QUESTION_FIELDS = (*QUESTION_KEYS, *"""
     user_question user_query contents
 """.split())  # fmt: skip
 ANSWER_FIELDS = """
-    answer output response result output_text content text replies messages outputs message kwargs return_values
-    final_output value claim summary body
+    answer generated_answer answerText textResponse output response result output_text content text replies messages
+    outputs message kwargs return_values final_output value claim summary body pred
 """.split()
 QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
 THREAD_KEYS = ("session_id", "conversation_id", "thread_id")
@@ -30,10 +30,11 @@ ROLES = (*_USERS, *_ASSISTANTS, "system", "developer", "tool", "function")
 TOKEN_KEYS = {
     "input_tokens": """
         input_tokens prompt_tokens promptTokens inputTokens input prompt inputTokenCount promptTokenCount
+        prompt_eval_count
     """.split(),
     "output_tokens": """
         output_tokens completion_tokens completionTokens outputTokens output completion outputTokenCount
-        candidatesTokenCount
+        candidatesTokenCount eval_count
     """.split(),
 }
 _ISO = re.compile(
@@ -96,6 +97,7 @@ def _part_text(part: Value) -> str | None:
     if kind not in ("text", "output_text", "input_text", "refusal") or part.get("thought"):  # the latter of Gemini
         return None
     text = next((part[key] for key in ("text", "content", "message_content.text", "refusal") if key in part), None)
+    text = as_dict(text).get("value", text)  # of OpenAI's assistants
     return text if isinstance(text, str) else None
 
 
@@ -107,6 +109,16 @@ def as_dict(value: Value) -> dict[str, Value]:
 def first_keys(row: dict[str, Value]) -> str:
     """Return the names of the first fields of a record, for a message."""
     return ", ".join(list(row)[:6]) or "none"
+
+
+def without_envelope(value: Value) -> Value:
+    """Return an object with the fields of the body of a response in it: ``body``, or its only object or list."""
+    fields = as_dict(value)
+    inner = [name for name, item in fields.items() if isinstance(item, (dict, list))]
+    name = "body" if "body" in inner else inner[0] if len(inner) == 1 and inner[0] in ("data", "results") else ""
+    if not isinstance(fields.get(name), dict):
+        return value
+    return {key: item for key, item in fields.items() if key != name} | fields[name]
 
 
 def as_list(value: Value) -> list[Value]:
@@ -152,7 +164,7 @@ def question_text(value: Value) -> tuple[str | None, int]:
         text, turns = question_text(inner) if inner else (None, 0)
         if text:
             return text, turns
-    return (message_text(value) if role_of(value) in _USERS else None), 0
+    return (message_text(value) if role_of(value) in _USERS or fields.keys() == {"content"} else None), 0
 
 
 def answer_text(value: Value) -> str | None:
@@ -169,7 +181,10 @@ def answer_text(value: Value) -> str | None:
         texts = [text for message in messages if (text := message_text(message))]
         if not texts and value and all(isinstance(item, str) for item in value):
             return "".join(value) if len(value) == 1 or _is_stream(value) else None
-        return texts[-1] if texts else None
+        are_parts = not texts and all(
+            _part_text(part) and not role_of({**part, "type": ""}) for part in map(as_dict, value)
+        )
+        return message_text({"content": value}) if are_parts else texts[-1] if texts else None
     if not isinstance(value, dict):
         return value if isinstance(value, str) else None
     if value.get("lc") or role_of(value) in _ASSISTANTS:
