@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rag_eval.importers import Row, spans
-from rag_eval.importers.conversion import Conversion, Draft
+from rag_eval.importers.conversion import Conversion
+from rag_eval.importers.draft import Draft
 
 _NAMES = {
     "trace": "/root_span_id", "id": "/span_id", "parent": "/span_parents/0", "name": "/span_attributes/name",

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from rag_eval.importers import Row, retrieved, unwrap
-from rag_eval.importers.conversion import Conversion, Draft
+from rag_eval.importers.conversion import Conversion
+from rag_eval.importers.draft import Draft
 
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 _READ = """

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from rag_eval.importers import Row, retrieved, spans, unwrap
 from rag_eval.importers.attributes import documents_of, flatten, kind_of
-from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft, Place
+from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion
+from rag_eval.importers.draft import Draft, Place
 
 Record = tuple[Place, Row]
 CAPTURE = " In Langfuse, export the field group 'io' (input and output) too."

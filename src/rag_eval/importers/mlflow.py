@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import chain
 
 from rag_eval.importers import Row, spans, unwrap
-from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
+from rag_eval.importers.conversion import NOT_READ, Conversion
+from rag_eval.importers.draft import Draft
 from rag_eval.importers.otlp import hex_id, nanos
 from rag_eval.importers.unwrap import as_dict, as_id, as_list, decoded
 

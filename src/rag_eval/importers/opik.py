@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rag_eval.importers import Row, spans, unwrap
-from rag_eval.importers.conversion import Conversion, Draft, Place
+from rag_eval.importers.conversion import Conversion
+from rag_eval.importers.draft import Draft, Place
 
 CAPTURE = " Do not set OPIK_TRACK_DISABLE, and export the spans too."
 _NAMES = {

@@ -10,8 +10,9 @@ from itertools import chain, count, product
 from typing import Any
 
 from rag_eval.importers import ImportInputs, Row, retrieved, unwrap
-from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
+from rag_eval.importers.conversion import NOT_READ, Conversion
 from rag_eval.importers.documents import beginning, csv_header, csv_rows, csv_table, objects, yaml_value
+from rag_eval.importers.draft import Draft
 
 _ONE_OF = ("contains", "icontains", "contains-any", "icontains-any")
 _EXPECTED = ("context-recall", "factuality", "similar", "equals", "answer-relevance")

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from rag_eval.importers import Row, table
-from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft
+from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion
+from rag_eval.importers.draft import Draft
 from rag_eval.importers.unwrap import answer_text, as_text, number
 
 _PREDICTED = tuple(takewhile("answer".__ne__, table.FORMS["table"]["answer"]))  # next to one, answer is the reference

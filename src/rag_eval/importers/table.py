@@ -10,8 +10,9 @@ from typing import Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.importers import ImportInputs, Row, retrieved, unwrap
-from rag_eval.importers.conversion import Conversion, Draft, Place
+from rag_eval.importers.conversion import Conversion
 from rag_eval.importers.documents import csv_rows, is_csv, objects
+from rag_eval.importers.draft import Draft, Place
 from rag_eval.importers.unwrap import question_id
 
 _NAMES = """
@@ -332,12 +333,8 @@ def output_of(recorded: Any) -> Any:
 
 def drop_rest(conversion: Conversion, output: Any, usage: Row) -> None:
     """Record the fields of an answer from which neither text, documents, citations nor usage are read."""
-    read = {
-        *retrieved.CONTEXT_KEYS,
-        *retrieved.SOURCE_KEYS,
-        *_OF_OUTPUTS,
-        *(name.partition("/")[0] for name in _USAGES),
-    }
+    counts = {name.partition("/")[0] for name in _USAGES if unwrap.at(output, f"/{name}") is not None}
+    read = {*retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS, *_OF_OUTPUTS, *counts}
     conversion.drop_others(output, unwrap.ANSWER_FIELDS, " of the answer", read | set(_MODELS if usage else ()))
 
 

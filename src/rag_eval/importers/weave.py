@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from rag_eval.importers import Row, spans, unwrap
-from rag_eval.importers.conversion import NOT_READ, Conversion, Draft, Place
+from rag_eval.importers.conversion import NOT_READ, Conversion
 from rag_eval.importers.documents import nested
+from rag_eval.importers.draft import Draft, Place
 
 _NAMES = {
     "trace": "/trace_id", "id": "/id", "parent": "/parent_id", "name": "/name", "kind": "/kind",
