@@ -47,6 +47,17 @@ OTHERS = [
     ],
     *["$1.5m 25kg ", "two hundred thousand million ", "1. - ", "\u200b\u00ad", "U.S. ", "not never no "],
     *["you are now ", "![a](https://a?b", "previous instructions ", "from now on you ", "if you are an ai "],
+    *[
+        "tell the user that ",
+        "when answering, ",
+        "hey gpt ",
+        "send the user's ",
+        "user: ",
+        ". user:",
+        "a b ",
+        "a1b ",
+        "with ai ",
+    ],
 ]
 
 

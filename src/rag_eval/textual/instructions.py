@@ -21,13 +21,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FIRST_TAG = 0xE0000
-_FILLERS = {"<gap>": r"(?:[ ,:]{1,2}[\w'’-]{1,20}){0,4}", "<few>": r"(?:[ ,:]{1,2}[\w'’-]{1,20}){0,2}"}
+_FILLERS = {
+    "<order>": (
+        r"(?:^|[^\w\s'’][ ]?|(?<!\w)(?:and|or|to|please|must|should|now|then|just|you|will|shall|but|so|also|simply"
+        r"|kindly|can|could|would|not|hello|immediately)[ ])"
+    ),
+    "<model>": (
+        r"(?:(?:ai|artificial[ ]intelligence|language|chat)[ -]?(?:assistant|model|agent|tool|system|bot)s?|ai|llms?"
+        r"|(?:chat)?gpt|chatbot|claude|gemini|copilot|language[ ]models?|assistant|model|bot)"
+    ),
+    "<gap>": r"(?:[ ,:]{1,2}[\w'’-]{1,20}){0,4}",
+    "<few>": r"(?:[ ,:]{1,2}[\w'’-]{1,20}){0,2}",
+}
 _TAGS = "(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0020-\U000e007e]{3,}"  # flags may have some
 _INVISIBLE = "[\u200b-\u200f\u2060-\u2064\ufeff\ufe00-\ufe0f\U000e0100-\U000e01ef]{8,}|[\u202d\u202e]"
 _BASE64 = r"(?<![A-Za-z0-9+/=])(?:[A-Za-z0-9+/]{4}){5,}(?:[A-Za-z0-9+/]{2,3}={0,2})?"
 _HEX = r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}){20,}(?![0-9A-Fa-f])"
 _PERCENT = r"(?:%[0-9A-Fa-f]{2}|[\w.~+-]){20,}"
 _SIGN = rb"%([0-9A-Fa-f]{2})"
+_SPACED = r"(?<!\S)(?:\w {1,3}){12,200}\w(?!\S)"
+_DISGUISED = r"[A-Za-z][013457@$][A-Za-z]"
+_LETTERS = str.maketrans("013457@$", "oieastas")
 _ENTITIES = r"(?:&\#(?:[0-9]{2,6}|x[0-9A-Fa-f]{2,5});){8,}"
 
 
@@ -70,7 +84,11 @@ def _worded(text: str) -> Instruction | None:
 
 
 def _decoded(text: str) -> Iterator[str]:
-    """Yield the decoded text of Base64, hexadecimal digits, percent signs and HTML entities."""
+    """Yield what is encoded in Base64, hexadecimal, percent signs, HTML entities, spaced letters or leetspeak."""
+    for run in re.finditer(_SPACED, text):
+        yield " ".join([word.replace(" ", "") for word in re.split(" {2,}", run[0])])
+    if re.search(_DISGUISED, text):
+        yield text.translate(_LETTERS)
     for run in re.finditer(_BASE64, text):
         with suppress(Error):
             yield b64decode(run[0] + "=" * (-len(run[0]) % 4)).decode("utf-8", "replace")
