@@ -23,6 +23,7 @@ from rag_eval import api
 from rag_eval.cli.commands import init
 from rag_eval.common import guard, paths
 from rag_eval.git.snapshots import NOTHING
+from rag_eval.git.work_tree import WorkTree
 from rag_eval.run.authority import Authority
 from seams import COMMANDS, PRESETS, RENDERERS, build_parser, main
 from table import each_row
@@ -1103,7 +1104,7 @@ def test_a_folder_on_another_drive_is_named_as_it_is(project, rag, monkeypatch):
     monkeypatch.setattr(os.path, "relpath", no_way)
     code, out, _ = rag("demo")
     assert (code, f"--gold {QUICKSTART}" in out) == (0, True)
-    authority = Authority(ref="main", commit="", through="git", gates=None, fork=NOTHING, head=NOTHING, top=".")
+    authority = Authority(ref="main", commit="", through="git", gates=None, fork=NOTHING, head=WorkTree("."))
     assert (authority.inside("D:/gold.jsonl"), authority.outside("x")) == (None, "./x")
 
 

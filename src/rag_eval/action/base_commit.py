@@ -113,7 +113,7 @@ def authority(
     """Return who decides, from the first history that knows; raise RagEvalError with what each of them lacks."""
     if gates_ref == "head":
         commits = frozenset({trigger.sha, trigger.head} - {""})
-        decider = Authority("head", trigger.head, "the checkout", None, NOTHING, head, head.top)
+        decider = Authority("head", trigger.head, "the checkout", None, NOTHING, head)
         return decider._replace(commits=commits, signoff=signoff, ci=True)
     reasons: dict[str, None] = {}  # without repeats: both histories may give the same reason
     for opening in histories:
@@ -154,9 +154,7 @@ def _authority_of(trigger: Trigger, gates_ref: str, signoff: Signoff, head: Work
         gates=deciding,
         fork=before,
         head=head,
-        top=head.top,
         used_records=history.at(against.commit) if fork and fork != against.commit else NOTHING,
-        before=before,
         after=after,
         commits=commits,
         signoff=signoff,

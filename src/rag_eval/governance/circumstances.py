@@ -110,7 +110,7 @@ def _loosened_elsewhere(context: ReviewContext) -> list[str]:
 
 def _edited_workflow(context: ReviewContext) -> str | None:
     """Return the workflow of this check if the change edits it, or else the first workflow or action that it uses."""
-    before, after, workflow = context.authority.before, context.authority.after, context.authority.workflow
+    before, after, workflow = context.authority.fork, context.authority.after, context.authority.workflow
     rest = [workflow] if workflow else []
     for path in rest:  # it grows by the files that an unchanged file uses
         name = follow_links(before, path)

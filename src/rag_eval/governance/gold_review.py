@@ -23,7 +23,6 @@ from rag_eval.errors import Finding, InputError, Problem, UsageError
 from rag_eval.gates.policy import BOUNDS
 from rag_eval.gates.selection import by_conversation
 from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, has_path, is_folder, read, read_regular
-from rag_eval.git.work_tree import WorkTree
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
 from rag_eval.gold.signoff import repository
 from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, proves, unchecked
@@ -157,7 +156,7 @@ def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldRevie
         named = (file, head.file, head.trace, sidecar_of(head.trace))
         skipped = {inside for name in named if name and (inside := authority.inside(name))}
         skipped |= {f"{policy.records}/" for policy in signoff_policies(context)}
-        others = differing(authority.before, authority.after, skipped)
+        others = differing(authority.fork, authority.after, skipped)
         answered = {case.qid for case in past.report.questions if case.trace_line} if past else set()
         findings += gold_impact.findings(changes, file, others, answered)
     if past is None or diff.old is None or diff.new is None:
@@ -400,7 +399,7 @@ def _scored_bytes(context: ReviewContext) -> bytes | None:
 def _refuse_other_bytes(context: ReviewContext) -> None:
     """Raise InputError if the gold file is no longer the one that was scored: a step of the job may swap it."""
     head, path = context.authority.head, context.authority.inside(context.head.gold)
-    data = head.checked_out(path) if isinstance(head, WorkTree) and path else None
+    data = head.checked_out(path) if path else None
     if data is not None and hashlib.sha256(data).hexdigest() != context.run.gold_sha256:
         fix = "Run again, and let no other program write the file."
         raise InputError([Problem(context.head.gold, 0, "", "was changed while the run was scored", fix)])

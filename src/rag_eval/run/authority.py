@@ -31,13 +31,13 @@ class Authority(NamedTuple):
 
     ``gates`` is the state that gates and policies are read from, None if the head decides for itself. The gold is
     compared from ``fork``, where the change began, to ``head``, which is scored; ``used_records`` has records that no
-    longer count. ``before`` and ``after`` show the other changed files. ``commits`` are the allowed commit ids of
-    traces, empty if any is allowed. ``people`` returns who approved and who wrote the change, ``written_at`` how old a
-    file of the base is; either is None if unknown. ``fork_of_gates`` is where the change left the history of ``gates``.
-    It is None if the change is based on that very state, or on another history. ``unknown``: the state of ``gates`` may
-    never have been on the base. ``instead_of`` is the state of the base branch if ``gates`` is that of another commit,
-    which the caller names. ``wrong_checkout`` is the commit that is checked out if it is known to lack the change.
-    ``workflow`` is the path of the workflow that runs this check, if it is a file of the change under test.
+    longer count. ``after`` is the commit of ``head``. ``commits`` are the allowed commit ids of traces, empty if any is
+    allowed. ``people`` returns who approved and who wrote the change, ``written_at`` how old a file of the base is;
+    either is None if unknown. ``fork_of_gates`` is where the change left the history of ``gates``. It is None if the
+    change is based on that very state, or on another history. ``unknown``: the state of ``gates`` may never have been
+    on the base. ``instead_of`` is the state of the base branch if ``gates`` is that of another commit, which the caller
+    names. ``wrong_checkout`` is the commit that is checked out if it is known to lack the change. ``workflow`` is the
+    path of the workflow that runs this check, if it is a file of the change under test.
     """
 
     ref: str
@@ -45,10 +45,8 @@ class Authority(NamedTuple):
     through: str
     gates: CommitTree | None
     fork: CommitTree
-    head: Tree
-    top: str
+    head: WorkTree
     used_records: Tree = NOTHING
-    before: CommitTree = NOTHING
     after: CommitTree = NOTHING
     commits: frozenset[str] = frozenset()
     signoff: Signoff = "policy"
@@ -76,14 +74,14 @@ class Authority(NamedTuple):
 
     def _below(self, path: str | Path) -> str | None:
         try:
-            relative = os.path.relpath(path, os.path.realpath(self.top)).replace(os.sep, "/")
+            relative = os.path.relpath(path, os.path.realpath(self.head.top)).replace(os.sep, "/")
         except ValueError:  # on different drives
             return None
         return None if relative.startswith("../") or posixpath.isabs(relative) or relative == ".." else relative
 
     def outside(self, path: str) -> str:
         """Return a path of the repository relative to the current folder."""
-        return from_here(os.path.join(self.top, *path.split("/")))  # noqa: PTH118 - from_here may return it as it is
+        return from_here(os.path.join(self.head.top, *path.split("/")))  # noqa: PTH118 - from_here may return it as it is
 
 
 def last_written(git: Git, path: str, commit: str) -> Written | None:
@@ -107,10 +105,8 @@ def authority_from_git(ref: str) -> Authority:
         gates=gates,
         fork=began,
         head=work_tree,
-        top=git.top,
         used_records=NOTHING if fork == tip else gates,
         written_at=lambda path: last_written(git, path, tip),
-        before=began,
         after=work_tree.committed,
         commits=frozenset([head]),
         fork_of_gates=None if fork == tip else began,

@@ -103,7 +103,7 @@ class _Search:
         may be the same system with another name and reworded questions. First gates for the same file in another
         folder are not, unless others have the same items. UsageError if none of several is the strictest.
         """
-        here, before, after = self.authority.inside(self.gold), self.authority.before, self.authority.after
+        here, before, after = self.authority.inside(self.gold), self.authority.fork, self.authority.after
         near = list(filter(None, map(self.policy_at, standard_gates_paths(self.authority, "", self.gold))))
         if same := [policy for policy in near if self.gold_of(policy) == here]:
             return same[0]
@@ -230,7 +230,7 @@ class _Search:
         if not isinstance(gold, str):
             return False
         policy = Policy(file=self.authority.outside(path), stated={"gold": gold})
-        states = self.tree, self.authority.before, self.authority.after
+        states = self.tree, self.authority.fork, self.authority.after
         is_kept = self.has_gold(policy, *states) and all(has_path(tree, path) for tree in states)
         is_ours = self.gold_of(policy) == self.authority.inside(self.gold)
         return is_kept and not is_ours and not self.shares_items(policy, self.scored.values())
@@ -297,7 +297,7 @@ def gates_left_behind(authority: Authority, base: Policy, items: Collection[Gold
     They are in the YAML files directly in the folders above what is deleted. The gates ``base``, which apply, are left
     out.
     """
-    tree, before, after = authority.gates, authority.before, authority.after
+    tree, before, after = authority.gates, authority.fork, authority.after
     if tree is None:
         return []
     search, left = _Search(authority, tree, "", reader), list[Policy]()
