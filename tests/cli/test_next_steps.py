@@ -164,3 +164,29 @@ def test_the_advice_to_sign_names_a_key_if_one_is_required(project, score):
         1,
         "rag-eval gold signoff --base main --key ~/.ssh/id_ed25519 --reason '…'",
     )
+
+
+def messages(report, code):
+    return [finding["message"] for finding in report["findings"] if finding["code"] == code]
+
+
+def test_new_chunk_ids_of_a_gold_set_are_told_from_fitted_answers(project, score):
+    new_ids = [{**row, "gold_citations": [f"new-{name}" for name in row["gold_citations"]]} for row in GOLDS]
+    answer = {"claim": "It is 1 days.", "citations": ["new-c1"]}
+    answers = [{**TRACES[0], "retrieved_ids": ["new-c1"], "answer_json": answer}, *TRACES[1:]]
+    project.change("ids", gold=[new_ids[0], *GOLDS[1:]], trace=answers)
+    _, report = score("--base=main")
+    assert messages(report, "gold-fits-output") == [
+        "1 gold change makes a failing answer of this run right: Q1 (changed: citations)"
+    ]
+
+
+def test_questions_with_other_qids_are_not_called_removed_without_a_trace(project, score):
+    rows = [{**row, "qid": "first"} if row["qid"] == "Q1" else row for row in GOLDS if row["qid"] != "Q8"]
+    answers = [{**row, "qid": "first"} if row["qid"] == "Q1" else row for row in TRACES if row["qid"] != "Q8"]
+    project.change("qids", gold=rows, trace=answers)
+    _, report = score("--base=main")
+    assert messages(report, "removed-items-unseen") == [
+        "1 question is removed from the gold: Q1; the gold has the same with other qids",
+        "1 question is removed from the gold: Q8; this run did not answer it, so the system may fail on it",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from rag_eval.cases import GOOD
@@ -15,6 +16,7 @@ from rag_eval.gates.selection import field_values
 
 _Verb = Literal["added", "changed", "removed"]
 _NAMED = 5
+_FIELDS = tuple(name for name in Gold.__struct_fields__ if name != "line")
 _SEPARATELY = "Review the gold changes separately from the system."
 _REASON = "Keep the questions, or give the reason for removing them."
 
@@ -74,28 +76,52 @@ def gate_turns(before: Sequence[GateResult], after: Sequence[GateResult]) -> lis
 
 
 def findings(
-    changed: Sequence[GoldChange], file: str, other_files: Sequence[str], answered: Container[str] = ()
+    changed: Sequence[GoldChange],
+    file: str,
+    other_files: Sequence[str],
+    answered: Container[str] = (),
+    old: Mapping[str, Gold] = MappingProxyType({}),
+    new: Mapping[str, Gold] = MappingProxyType({}),
 ) -> Iterator[Finding]:
     """Yield findings about a change of the gold, signed or not.
 
-    ``other_files`` are the other changed files, ``answered`` are the questions of the base that this run answers.
+    ``other_files`` are the other changed files, ``answered`` are the questions of the base that this run answers,
+    ``old`` and ``new`` the gold items.
     """
     if fixed := [change.qid for change in changed if change.fixes]:
+        fields = {name for qid in fixed if qid in old and qid in new for name in _changed_fields(old[qid], new[qid])}
+        what = f" (changed: {', '.join(sorted(fields))})" if fields else ""
         also = f"; this change also edits {_joined(other_files)}" if other_files else ""
         makes = quantity(len(fixed), "gold change makes a failing answer", "gold changes make failing answers")
-        message = f"{makes} of this run right: {_joined(fixed)}{also}"
+        message = f"{makes} of this run right: {_joined(fixed)}{what}{also}"
         yield Finding("gold-fits-output", "warning", message, _SEPARATELY, file)
     removed = [change for change in changed if change.verb == "removed"]
     gone = [change.qid for change in removed if change.before not in {*GOOD, None}]
     unseen = [change.qid for change in removed if change.before in {*GOOD, None} and change.qid not in answered]
+    added = {_content(new[change.qid]) for change in changed if change.verb == "added" and change.qid in new}
+    renamed = {qid for qid in unseen if qid in old and _content(old[qid]) in added}
     for code, qids, why in (
         ("failing-items-removed", gone, "this run or the baseline fails on {0}"),
-        ("removed-items-unseen", unseen, "this run did not answer {0}, so the system may fail on {0}"),
+        ("removed-items-unseen", [qid for qid in unseen if qid in renamed], "the gold has the same with other qids"),
+        (
+            "removed-items-unseen",
+            [qid for qid in unseen if qid not in renamed],
+            "this run did not answer {0}, so the system may fail on {0}",
+        ),
     ):
         if qids:
             are = quantity(len(qids), "question is", "questions are")
             why = why.format("it" if len(qids) == 1 else "them")
             yield Finding(code, "warning", f"{are} removed from the gold: {_joined(qids)}; {why}", _REASON, file)
+
+
+def _changed_fields(old: Gold, new: Gold) -> list[str]:
+    return [name for name in _FIELDS if getattr(old, name) != getattr(new, name)]
+
+
+def _content(item: Gold) -> str:
+    """Return an item as text without its qid."""
+    return repr([getattr(item, name) for name in _FIELDS if name != "qid"])
 
 
 def gates_that_pass_now(gates: Iterable[str], file: str) -> Iterator[Finding]:
@@ -151,9 +177,9 @@ def lost_labels(
         """Return the content of a field: 0 if absent, 1 and the number of entries of a list or mapping, otherwise 1."""
         return (value is not None) + (len(value) if isinstance(value, (tuple, list, Mapping)) else 0)
 
-    named, names = [], [name for name in Gold.__struct_fields__ if name != "line"]
+    named = []
     for qid in (change.qid for change in changes if change.verb == "changed"):
-        lost = [name for name in names if size(getattr(new[qid], name)) < size(getattr(old[qid], name))]
+        lost = [name for name in _FIELDS if size(getattr(new[qid], name)) < size(getattr(old[qid], name))]
         named += [f"{qid} ({', '.join(lost)})"] if lost else []
     if named:
         message = f"{quantity(len(named), 'gold item loses', 'gold items lose')} labels: {_joined(named)}"

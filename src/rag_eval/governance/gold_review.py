@@ -158,7 +158,8 @@ def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldRevie
         skipped |= {f"{policy.records}/" for policy in signoff_policies(context)}
         others = differing(authority.fork, authority.after, skipped)
         answered = {case.qid for case in past.report.questions if case.trace_line} if past else set()
-        findings += gold_impact.findings(changes, file, others, answered)
+        golds = [side.golds if side else {} for side in (diff.old, diff.new)]
+        findings += gold_impact.findings(changes, file, others, answered, *golds)
     if past is None or diff.old is None or diff.new is None:
         return GoldReview(tuple(changes), (), tuple(findings))
     policy = context.base or head
