@@ -1,7 +1,7 @@
 """A plug-in of pytest: the fixture ``rag_eval_report``, and with ``--rag-eval`` a test for each gate.
 
 pytest loads it automatically. Options such as ``--rag-eval-trace PATH`` name files relative to the folder in which
-pytest was started. ``eval-gates.yml`` is searched for in pytest's root folder.
+pytest was started. ``eval-gates.yml`` is searched for in pytest's root folder, then in the current folder and above.
 """
 
 from __future__ import annotations
@@ -153,11 +153,13 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _options(config: pytest.Config) -> Options:
-    from rag_eval.common.paths import usual_gates
+    from rag_eval.common.paths import nearest_gates, usual_gates
     from rag_eval.run.options import Options
 
     root = os.path.relpath(config.rootpath)
     folder = "" if root == os.curdir else root
     gold, trace, gates, baseline = (config.getoption(f"--rag-eval-{name}") or "" for name in _FILES)
     suite = config.getoption("--rag-eval-suite") or "full"
-    return Options(gold, trace, gates or usual_gates(folder), folder=folder, baseline=baseline, suite=suite)
+    return Options(
+        gold, trace, gates or usual_gates(folder) or nearest_gates(), folder=folder, baseline=baseline, suite=suite
+    )

@@ -179,3 +179,10 @@ def test_invalid_input_is_one_collection_error(folder):
     assert "rag-eval: eval/gold.jsonl:1: " in output
     assert "During handling" not in output
     assert "Traceback" not in output
+
+
+def test_a_folder_below_the_gates_finds_them_without_a_pytest_file(folder):
+    (folder / "pytest.ini").unlink()
+    put(folder / "sub/test_gate.py", GATE)
+    code, output = outcome(folder / "sub", "--rootdir", ".")
+    assert (code, "1 passed" in output) == (0, True), output
