@@ -190,3 +190,24 @@ def test_questions_with_other_qids_are_not_called_removed_without_a_trace(projec
         "1 question is removed from the gold: Q1; the gold has the same with other qids",
         "1 question is removed from the gold: Q8; this run did not answer it, so the system may fail on it",
     ]
+
+
+def test_a_category_with_a_gate_is_renamed_after_the_gate_may_have_no_data(project, score):
+    def sliced(**bounds):
+        return gates(
+            "slices:\n  min_n: 1\n  by: [category]\n  gates:\n"
+            + "".join(f'    "category={name}": {{precision: {bound}}}\n' for name, bound in bounds.items())
+        )
+
+    project.put(gates=sliced(old="{min: 0.8}"), gold=[{**row, "category": "old"} for row in GOLDS])
+    project.done("a gate on a category")
+    renamed = {"gates": sliced(new="{min: 0.8}"), "gold": [{**row, "category": "new"} for row in GOLDS]}
+    project.change("renamed", **renamed)
+    code, report = score("--base=main")
+    why = [gate["why"] for gate in report["gates"] if gate["outcome"] == "no_data"]
+    assert (code, why) == (1, ["the slice has no case; to allow that, write when_no_data: skip"])
+    project.git("checkout", "-q", "main")
+    project.change("skip", gates=sliced(old="{min: 0.8, when_no_data: skip}", new="{min: 0.8, when_no_data: skip}"))
+    assert score("--base=main")[0] == 0
+    project.change("then", **renamed)
+    assert score("--base=skip")[0] == 0
