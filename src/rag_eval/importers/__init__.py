@@ -50,7 +50,7 @@ _DATASET = re.compile(rb'\A\{\s*"data"\s*:\s*(?=\{\s*"dataset_id")')
 _NAME = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*(:?)')
 # Formats for traces and for gold, and the alternative sets of keys that show them; the first line that matches counts.
 _KEYS = """
-otlp . | resourceSpans | resourceLogs | traceID spans processes
+otlp . | resourceSpans | resource_spans | resourceLogs | traceID spans processes
 . promptfoo | vars assert | __expected | __expected1 | prompts tests | providers tests
 promptfoo-trace promptfoo | Status Grader_Reason | evalId results | results config | promptIdx testIdx
 deepeval-trace deepeval | scenario turns | conversationalTestCases | testCases | testRunData | test_cases | test_results
@@ -107,7 +107,7 @@ class Importer(NamedTuple):
 
 IMPORTERS: dict[str, Importer] = {
     "otlp": Importer("trace", "SPANS…", "OpenTelemetry spans (OTLP/JSON; OpenInference or GenAI attributes)", "otlp"),
-    "phoenix": Importer("trace", "SPANS…", "spans of Arize Phoenix", "phoenix"),
+    "phoenix": Importer("trace", "SPANS…", "spans of Arize Phoenix, Logfire and Datadog", "phoenix"),
     "phoenix-dataset": Importer("gold", "EXAMPLES…", "Phoenix dataset examples", "phoenix", "golds"),
     "langfuse": Importer("trace", "TRACES…", "Langfuse traces with observations", "langfuse"),
     "langfuse-dataset": Importer("gold", "ITEMS…", "Langfuse dataset items", "langfuse", "golds"),
@@ -342,8 +342,12 @@ def _of_spans(record: Row, text: bytes) -> Recognised | None:
     if cut or (isinstance(context, dict) and "trace_id" in context):
         is_console = cut or str(context["trace_id"]).startswith("0x")
         return Recognised("otlp" if is_console else "phoenix", "", "spans with a context")
-    is_otlp = b'"resourceSpans"' in text or b'"scopeSpans"' in text
-    return Recognised("otlp", "", "spans by resource") if is_otlp else None
+    if b'"resourceSpans"' in text or b'"scopeSpans"' in text:
+        return Recognised("otlp", "", "spans by resource")
+    are_plain = all(f'"{name}"'.encode() in text for name in ("trace_id", "span_id"))
+    if are_plain and (b'"attributes"' in text or b'"start_ns"' in text):
+        return Recognised("phoenix", "", "spans with trace_id and span_id")
+    return None
 
 
 def _of_keys(record: Row, what: str) -> Recognised | None:

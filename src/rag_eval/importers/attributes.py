@@ -2,7 +2,7 @@
 
 Sources: the semantic conventions of Arize-ai/openinference and of open-telemetry/semantic-conventions-genai. Older
 spellings of both, and the names of OpenLLMetry, TruLens, Haystack, Vercel's AI SDK and Google's ADK, are read if the
-newer ones are absent.
+newer ones are absent. The same holds for Spring AI, Semantic Kernel and Pydantic AI.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ _METADATA = re.compile(r"(metadata|(?:retrieval\.|reranker\.output_)documents\.\
 _INDEX = re.compile(r"\.\d+(?=\.|$)")
 _OPERATIONS = {
     "retrieval": RETRIEVER, "vector_db_retrieve": RETRIEVER, "chat": GENERATION, "text_completion": GENERATION,
+    "text": GENERATION,
     "generate_content": GENERATION, "completion": GENERATION, "generate": GENERATION, "invoke_agent": ROOT,
     "invoke_workflow": ROOT,
 }  # fmt: skip
@@ -31,10 +32,16 @@ _RETRIEVING = re.compile(
 _PROPERTIES = ("traceloop.association.properties.", "ai.telemetry.metadata.")
 _TRULENS = "ai.observability"
 _SIDES = (f"{_TRULENS}.record_root", "traceloop.entity", "haystack.component")
-_QUERIES = ("gen_ai.retrieval.query.text", f"{_TRULENS}.retrieval.query_text", f"{_TRULENS}.reranking.query_text")
+_SPRING = "db.vector.query"
+_QUERIES = (
+    "gen_ai.retrieval.query.text",
+    f"{_SPRING}.content",
+    f"{_TRULENS}.retrieval.query_text",
+    f"{_TRULENS}.reranking.query_text",
+)
 _DOCUMENTS = (
     "gen_ai.retrieval.documents", f"{_TRULENS}.reranking.output_context_texts",
-    f"{_TRULENS}.retrieval.retrieved_contexts",
+    f"{_TRULENS}.retrieval.retrieved_contexts", f"{_SPRING}.response.documents",
 )  # fmt: skip
 _RESULTS = (
     "output.value", "traceloop.entity.output", "haystack.component.output", "gen_ai.tool.call.result",
@@ -42,9 +49,13 @@ _RESULTS = (
 )  # fmt: skip
 """The outputs of retrievers without documents of a convention, such as tools; ``tool_response`` is of Pydantic AI."""
 _ADK = "gcp.vertex.agent"
-_AI = {  # of Vercel's AI SDK and of Google's ADK
-    "input": ("ai.prompt", "ai.prompt.messages", f"{_ADK}.llm_request"),
-    "output": ("ai.response.text", "ai.response.object", f"{_ADK}.llm_response"),
+_PYDANTIC = ("pydantic_ai.all_messages", "all_messages_events")
+_AI = {  # of Vercel's AI SDK, Google's ADK, Spring AI, Semantic Kernel and Pydantic AI
+    "input": ("ai.prompt", "ai.prompt.messages", f"{_ADK}.llm_request", "gen_ai.prompt", *_PYDANTIC),
+    "output": (
+        "ai.response.text", "ai.response.object", f"{_ADK}.llm_response", "gen_ai.completion", "final_result",
+        *_PYDANTIC,
+    ),
 }  # fmt: skip
 _MODELS = ("llm.model_name", "gen_ai.response.model", "gen_ai.request.model", f"{_TRULENS}.cost.model", "ai.model.id")
 _COUNT = re.compile(r"llm\.token_count\.|gen_ai\.usage\.|ai\.usage\.|ai\.observability\.cost\.num_")
@@ -52,11 +63,12 @@ _READ = re.compile(
     r"openinference\.span\.kind|(input|output)\.(value|mime_type)|retrieval\.documents\.|reranker\.(output_documents|model_name)"
     r"|llm\.(model_name|token_count\.(prompt|completion)$|cost\.total|output_messages\.|input_messages\.)|metadata$"
     r"|gen_ai\.(operation\.name|retrieval\.(documents|query\.text)|(input|output)\.messages|usage\.(input|output|prompt|completion)_tokens"
-    r"|(request|response)\.model|conversation\.id|prompt\.|completion\.)|error\.type|session\.id|traceloop\.(span\.kind|entity\.(in|out)put)"
+    r"|(request|response)\.model|conversation\.id|prompt(\.|$)|completion(\.|$))|error\.type|session\.id|traceloop\.(span\.kind|entity\.(in|out)put)"
     r"|ai\.observability\.(span_type|record_root\.(input|output|error)|cost\.(cost|cost_currency|model|num_(prompt|completion)_tokens)$"
     r"|retrieval\.(query_text|retrieved_contexts)|reranking\.(query_text|output_context_texts))"
     r"|ai\.(operationId|prompt|prompt\.messages|response\.(text|object)|model\.id|usage\.(prompt|completion)Tokens)$"
-    r"|gcp\.vertex\.agent\.llm_re(quest|sponse)$|haystack\.(component\.(type|(in|out)put)$|pipeline\.(in|out)put_data)"
+    r"|db\.vector\.query\.(content|response\.documents)$|spring\.ai\.kind$|pydantic_ai\.all_messages$|all_messages_events$"
+    r"|final_result$|gcp\.vertex\.agent\.llm_re(quest|sponse)$|haystack\.(component\.(type|(in|out)put)$|pipeline\.(in|out)put_data)"
     r"|(traceloop\.association\.properties|ai\.telemetry\.metadata)\.(session_id|conversation_id|thread_id)$"
     r"|((traceloop\.association\.properties|ai\.telemetry\.metadata)\.)?(rag_eval\.)?(qid|question_id|case_id|example_id|reference_example_id|dataset_item_id)$"
 )
@@ -170,14 +182,15 @@ def _read_langfuse(span: TraceSpan, flat: Row) -> None:
 def kind_of(span: TraceSpan, flat: Row) -> str:
     """Return the kind that the attributes state, otherwise the kind that they are typical of."""
     stated = (unwrap.first_id(("openinference.span.kind", f"{_TRULENS}.span_type"), flat) or "").upper()
-    operation = str(flat.get("gen_ai.operation.name") or "")
+    operation = str(flat.get("gen_ai.operation.name") or "").partition(".")[0]  # Semantic Kernel: chat.completions
     prefixes = {".".join(key.split(".")[:2]) for key in flat}
     component = str(flat.get("haystack.component.type") or "")
     retrieving = _RETRIEVING.search(component or str(flat.get("traceloop.entity.name") or ""))
     for matches, kind in (
         (stated in KINDS, KINDS.get(stated, "")),
         (operation in _OPERATIONS, _OPERATIONS.get(operation, "")),
-        (bool({"retrieval.documents", "gen_ai.retrieval"} & prefixes), RETRIEVER),
+        (bool({"retrieval.documents", "gen_ai.retrieval"} & prefixes) or f"{_SPRING}.content" in flat, RETRIEVER),
+        (flat.get("spring.ai.kind") == "chat_client", ROOT),
         ("reranker.output_documents" in prefixes, RERANKER),
         ("vector_db_retrieve" in (span.name, flat.get("traceloop.entity.name")), RETRIEVER),
         (retrieving is not None, RETRIEVER if retrieving and retrieving[1] else RERANKER),

@@ -1,4 +1,4 @@
-"""Spans as Phoenix's REST API, UI and data frames write them, as trace rows."""
+"""Spans as Phoenix's REST API, UI and data frames write them, and plain spans of other tools, as trace rows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,19 @@ from rag_eval.importers.conversion import NOT_READ, Conversion
 from rag_eval.importers.documents import nested
 from rag_eval.importers.draft import Draft
 from rag_eval.importers.otlp import CAPTURE as CAPTURE
-from rag_eval.importers.unwrap import as_dict, as_id, nanoseconds
+from rag_eval.importers.unwrap import as_dict, as_id, at, first_id, nanoseconds
 
 _FRAME = 'Export the spans whole: client.spans.get_spans_dataframe().to_json(orient="records", date_format="iso")'
 _COLUMN, _FIELD = "attributes.", re.compile(r"^(input|output|metadata)_")
-_READ = "id name context span_kind parent_id start_time end_time status_code status_message attributes events".split()
+_OF_DATADOG = """
+    trace_id span_id name status parent_id start_ns duration meta metrics kind span_kind input output model_name
+    metadata
+""".split()
+_PARENTS, _FAILED = ("parent_id", "parent_span_id"), ("ERROR", "StatusCode.ERROR", "STATUS_CODE_ERROR", "error")
+_READ = """
+    id name context span_kind parent_id start_time end_time status_code status_message attributes events trace_id
+    span_id parent_span_id span_name start_timestamp end_timestamp otel_status_code otel_status_message status
+""".split()
 
 
 def drafts(conversion: Conversion) -> Iterator[Draft]:
@@ -40,20 +48,22 @@ def golds(conversion: Conversion) -> Iterator[Row]:
 
 def _spans(conversion: Conversion, value: Row) -> Iterator[spans.TraceSpan]:
     """Yield the spans of a page, of a record of a data frame, or of an object of lists; a single span unchanged."""
+    value = _of_datadog(conversion, value)
     context = as_dict(value.get("context"))
-    trace = as_id(context.get("trace_id", value.get("context.trace_id")))
-    identity = as_id(context.get("span_id", value.get("context.span_id")))
+    trace, identity = (
+        as_id(context.get(name, value.get(f"context.{name}", value.get(name)))) for name in ("trace_id", "span_id")
+    )
     if "document_position" in value:
         conversion.problem("", "has one row per document, without answers", _FRAME)
     elif "start_time_unix_nano" in value or "startTimeUnixNano" in value:  # GET …/spans/otlpv1
         yield otlp.read_span(conversion, value, None, {})
     elif trace is not None and identity is not None:
-        name, parent = str(value.get("name") or ""), as_id(value.get("parent_id")) or ""
+        name, parent = str(value.get("name") or value.get("span_name") or ""), first_id(_PARENTS, value) or ""
         span = spans.TraceSpan(conversion.place, trace, identity, parent, name)
         _read(conversion, span, value)
         yield span
     else:
-        lists = (part for part in value.values() if isinstance(part, list))
+        lists = (part for part in (*value.values(), at(value, "/data/attributes/spans")) if isinstance(part, list))
         inner = [item for part in lists for item in part if isinstance(item, dict)]
         if not inner or "attributes" in value:
             message = "is not a span: context.trace_id and context.span_id are missing"
@@ -63,19 +73,45 @@ def _spans(conversion: Conversion, value: Row) -> Iterator[spans.TraceSpan]:
             yield from _spans(conversion, item)
 
 
+def _of_datadog(conversion: Conversion, value: Row) -> Row:
+    """Return a span of Datadog, from its export or as it is sent, as one of Phoenix; any other value unchanged."""
+    record = as_dict(value.get("attributes")) if "start_ns" not in value else value
+    if "start_ns" not in record:
+        return value
+    meta = as_dict(record.get("meta")) or record
+    conversion.drop_unread(record, _OF_DATADOG)
+    asked, output = as_dict(meta.get("input")), as_dict(meta.get("output"))
+    attributes = {f"gen_ai.usage.{name}": count for name, count in as_dict(record.get("metrics")).items()}
+    attributes |= {"llm.model_name": meta.get("model_name"), "metadata": meta.get("metadata")}
+    attributes |= {"input.value": asked.get("value"), "gen_ai.input.messages": asked.get("messages")}
+    attributes |= {"output.value": output.get("value"), "gen_ai.output.messages": output.get("messages")}
+    attributes |= {"gen_ai.retrieval.documents": output.get("documents")}
+    return {
+        **{name: record.get(name) for name in ("trace_id", "span_id", "name", "status")},
+        "parent_id": "" if record.get("parent_id") == "undefined" else record.get("parent_id"),
+        "span_kind": meta.get("kind") or meta.get("span_kind"),
+        "start_time": record["start_ns"],
+        "end_time": record["start_ns"] + record["duration"],
+        "attributes": {name: item for name, item in attributes.items() if item not in (None, {})},
+    }
+
+
 def _read(conversion: Conversion, span: spans.TraceSpan, value: Row) -> None:
     """Fill a span from its record; the columns of a data frame have their path as name."""
-    for name, column in (("start", "start_time"), ("end", "end_time")):
+    for name in ("start", "end"):
+        column = f"{name}_time" if value.get(f"{name}_time") is not None else f"{name}_timestamp"
         if value.get(column) is not None:
             setattr(span, name, nanoseconds(value[column]))
             if getattr(span, name) is None:
                 message = f"is not a time: '{str(value[column])[:40]}'"
                 conversion.problem(f"/{column}", message, "Write ISO 8601: 2026-01-31T12:00:00+00:00")
-    span.failed = str(value.get("status_code")) in ("ERROR", "StatusCode.ERROR")
+    span.failed = first_id(("status_code", "otel_status_code", "status"), value) in _FAILED
     if span.failed:
         events = value.get("events") if isinstance(value.get("events"), list) else ()
         exceptions = (as_dict(as_dict(event).get("attributes")).get("exception.message") for event in events or ())
-        span.error = as_id(value.get("status_message")) or next(filter(None, map(as_id, exceptions)), None)
+        span.error = first_id(("status_message", "otel_status_message"), value) or next(
+            filter(None, map(as_id, exceptions)), None
+        )
     columns = {name: item for name, item in value.items() if name.startswith(_COLUMN) and item is not None}
     attributes = as_dict(value.get("attributes")) | {name[len(_COLUMN) :]: item for name, item in columns.items()}
     if isinstance(attributes.get("retrieval.documents"), str):
