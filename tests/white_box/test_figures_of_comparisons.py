@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rag_eval.gates.regression import judge_regressions
-from rag_eval.rendering.gates_table import is_underpowered
+from rag_eval.gates.regression import is_underpowered, judge_regressions
 from runs import questions
 from seams import Baseline, Completeness, Gate, RunEvidence, Statistics
 

@@ -30,7 +30,7 @@ from rag_eval.metrics import METRICS, find, measure
 from rag_eval.scoring import aggregations
 from rag_eval.scoring.scorecard import Completeness
 from rag_eval.stats.intervals import interval
-from rag_eval.stats.tally import JsonScore
+from rag_eval.stats.tally import DECIMALS, JsonScore
 
 _LABELLED = "precision", "abstention_accuracy"
 """Metrics that depend on the same settings as labels: passing means the same if these have the same fingerprints."""
@@ -90,7 +90,7 @@ def spread(numbers: Iterable[float | None]) -> Spread | None:
         return None
     p50, p95 = (values[ceil(len(values) * percent / 100) - 1] for percent in (50, 95))
     total = fsum(values)
-    return Spread(len(values), round(total, 12), round(total / len(values), 12), p50, p95, values[-1])
+    return Spread(len(values), round(total, DECIMALS), round(total / len(values), DECIMALS), p50, p95, values[-1])
 
 
 class Cell(NamedTuple):
@@ -323,8 +323,8 @@ def _step(before: JsonScore, after: JsonScore) -> float:
     if isinstance(before, tuple) and isinstance(after, tuple):
         if before[1] != after[1]:  # a turn of a conversation that is right in only one run
             return 1 if after[1] else -1
-        return round(after[0] - before[0], 12) * (1 if after[1] else -1)
-    return round(after - before, 12)  # type: ignore[operator]
+        return round(after[0] - before[0], DECIMALS) * (1 if after[1] else -1)
+    return round(after - before, DECIMALS)  # type: ignore[operator]
 
 
 def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequence[Column]) -> Standing:

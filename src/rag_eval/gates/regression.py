@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from rag_eval.gates.evidence import Pairs, RunEvidence
 from rag_eval.gates.policy import Comparison, Gate, GateResult, Outcome, Statistics
-from rag_eval.metrics import Measure, measure
+from rag_eval.metrics import Measure, find, measure
 from rag_eval.scoring import aggregations
 from rag_eval.stats.intervals import BetweenRuns, effect_with_runs, p_with_runs
 from rag_eval.stats.paired import Units, above_percentile, can_be_significant, effects, holm, testable, units_of
@@ -342,6 +342,21 @@ def error_rates(
 def drop_to_detect(margin: Decimal, *, bounded: bool = True) -> float:
     """Return the drop that a team with this margin wants to detect: twice the margin, at least 0.05 for shares."""
     return max(2 * float(margin), 0.05 if bounded else 0.0)
+
+
+def is_underpowered(gate: GateResult) -> bool:
+    """Return whether a test was known to be too weak to show a regression that matters.
+
+    Without a size and a number of cases, it was if there is a formula for them: not for percentiles, areas or
+    unbounded values that are constant.
+    """
+    comparison = gate.comparison
+    if comparison is None or comparison.adjusted is None:
+        return False
+    if comparison.mde is not None or comparison.needed is not None:
+        return comparison.mde is None or comparison.needed is not None
+    measured = find(gate.name)
+    return measured is None or (measured.metric.bounded and measured.fold == "mean")
 
 
 def by_comparison(gate: Gate, comparison: Comparison | None) -> Outcome:

@@ -11,6 +11,7 @@ from rag_eval.gates.evidence import count_questions, has_several_runs
 from rag_eval.gates.results import score_splitter
 from rag_eval.metrics import METRICS, column_of, single_score
 from rag_eval.rendering.document import (
+    COMMIT,
     PLAIN,
     Paragraph,
     Table,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from rag_eval.gates.results import Question
     from rag_eval.rendering.document import Block
 
-_FAILING, _BROKEN, _FIXED, _CONVERSATIONS, _NAMED, _COMMIT, _DIGITS = 10, 10, 5, 20, 5, 12, 15
+_FAILING, _BROKEN, _FIXED, _CONVERSATIONS, _NAMED, _DIGITS = 10, 10, 5, 20, 5, 15
 _QID, _RUN, _TEXT = 40, 24, 80
 
 
@@ -143,7 +144,7 @@ def compared_with(report: Report, formatter: TextFormatter = PLAIN) -> str:
     baseline = report.baseline
     if baseline is None:
         return ""
-    details = [f"system commit {formatter.code(baseline.commit[:_COMMIT])}"] if baseline.commit else []
+    details = [f"system commit {formatter.code(baseline.commit[:COMMIT])}"] if baseline.commit else []
     if baseline.commits_ago is not None and baseline.days_ago is not None:  # the base has moved since it was written
         details.append(f"{quantity(baseline.commits_ago, 'commit')} and {quantity(baseline.days_ago, 'day')} old")
     details += ["traces scored again"] if baseline.rescored else []

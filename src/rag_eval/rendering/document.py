@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _NARROW, _RARE = 0.05, 0.01
 _SIGNIFICANT = 2
 _TENS, _HUNDREDS, _CENTS = 10, 100, 0.1
+COMMIT = 12
+"""The number of characters of a commit that are shown."""
 SMALL, FEW = "†", "‡"
 """Mark a value whose cases are too few for its interval, and a slice that has too few to be judged."""
 SMALL_MEANING = f"{SMALL} small sample: too few cases to reach the stated confidence."

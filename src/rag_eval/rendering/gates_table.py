@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rag_eval.common.escaping import quantity, some
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.gates.policy import MARGINS
-from rag_eval.gates.regression import drop_to_detect
+from rag_eval.gates.regression import drop_to_detect, is_underpowered
 from rag_eval.metrics import column_of, of_column
 from rag_eval.rendering.document import (
     PLAIN,
@@ -199,22 +199,6 @@ def _notes_of(report: Report, gate: GateResult, formatter: TextFormatter) -> Ite
     if comparison.test != "none" and comparison.regression is not None and not gate.few and regression_untested:
         reason = "its difference has no interval" if comparison.n else "there are no cases to compare"
         yield f"judged only by the margin, because {reason}"
-
-
-def is_underpowered(gate: GateResult) -> bool:
-    """Return whether a test was known to be too weak to show a regression that matters.
-
-    Without a size and a number of cases, it was if there is a formula for them: not for percentiles, areas or
-    unbounded values that are constant.
-    """
-    comparison = gate.comparison
-    if comparison is None or comparison.adjusted is None:
-        return False
-    if comparison.mde is not None or comparison.needed is not None:
-        return comparison.mde is None or comparison.needed is not None
-    column = column_of(gate.name)
-    item = of_column(column)
-    return item is None or (item.bounded and item.folds.get(gate.name.removeprefix(column), "mean") == "mean")
 
 
 def _legend(gates: Sequence[GateResult]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.common.escaping import json_text, one_line, quantity, some
 from rag_eval.rendering import markdown, write_page
 from rag_eval.rendering.document import (
+    COMMIT,
     Block,
     Paragraph,
     Section,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 _BARS = "▁▂▃▄▅▆▇█"
 _READINGS, _SPARKS, _CHARTED = 20, 40, 60
-_RUNS, _FLAKY, _COMMIT = 30, 30, 12
+_RUNS, _FLAKY = 30, 30
 _LABEL, _AXIS_LABEL = 80, 24
 # Characters with a meaning in Mermaid or Markdown are removed: a label on an axis need only be recognisable.
 _UNCHARTED = re.compile(r"[^A-Za-z0-9 ._/-]+")
@@ -201,7 +202,7 @@ def last_runs(runs: Sequence[Point], formatter: TextFormatter) -> list[Block]:
         outcome = "passed" if verdict.passed else "failed"
         failed = some(verdict.failed_gates, 5, formatter.code)
         cells = [f"{formatter.sign(outcome)}\u00a0{outcome}", f"{verdict.wrong} of {verdict.questions}", failed]
-        commit = formatter.code(run.commit[:_COMMIT]) if run.commit else "–"
+        commit = formatter.code(run.commit[:COMMIT]) if run.commit else "–"
         date = formatter.figure(formatter.words(verdict.date)) if verdict.date else ""
         rows.append([formatter.code(run.label), *cells, commit, date])
     headers = ["Report", "Verdict", "Wrong questions", "Failed gates", "Commit", "Date"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -138,12 +139,11 @@ def worst_slices(report: Report, formatter: TextFormatter) -> list[Block]:
     bounds, rows, any_few = bounds_of(report), [], False
     for name in gated(report):
         whole = report.metrics[name]
-        measured = [(part, part.metrics[name]) for part in report.slices if name in part.metrics]
-        worse = [pair for pair in measured if _is_worse(pair[1], whole)]
+        worse = [pair for pair in worst_first(report, name) if _is_worse(pair[1], whole)]
         if not worse:
             continue
         enough = [pair for pair in worse if min(pair[0].n, pair[1].n) >= report.min_n]  # questions and cases
-        part, result = min(enough or worse, key=by_value)
+        part, result = (enough or worse)[0]
         cells = [
             formatter.named(name, ""),
             formatter.code(part.slice, _TEXT),
@@ -166,10 +166,12 @@ def _is_worse(part: MetricResult, other: MetricResult) -> bool:
     return part.value < other.value if other.better == "higher" else part.value > other.value
 
 
-def by_value(pair: tuple[SliceResult, MetricResult]) -> tuple[float, int]:
-    """Sort the worst first, of equal ones the larger."""
-    value = pair[1].value or 0.0
-    return (value if pair[1].better == "higher" else -value), -pair[1].n
+def worst_first(report: Report, name: str) -> list[tuple[SliceResult, MetricResult]]:
+    """Return the slices in which a metric has a value, with its results: the worst first, of equal ones the larger."""
+    sign = 1 if report.metrics[name].better == "higher" else -1
+    results = [(part, part.metrics[name]) for part in report.slices if name in part.metrics]
+    valued = [(sign * result.value, -result.n, part, result) for part, result in results if result.value is not None]
+    return [(part, result) for *_, part, result in sorted(valued, key=itemgetter(0, 1))]
 
 
 def bounds_of(report: Report) -> Bounds:

@@ -13,6 +13,7 @@ from rag_eval.common.escaping import quantity
 from rag_eval.gates.policy import FULL
 from rag_eval.rendering.cases import count_cases, signed_label
 from rag_eval.rendering.document import (
+    COMMIT,
     PLAIN,
     Bullets,
     ListItem,
@@ -128,7 +129,7 @@ def authority(report: Report, formatter: TextFormatter) -> list[Block]:
     base = report.base
     if base is None:
         return []
-    commit = formatter.code(base.commit[:12], _REF)
+    commit = formatter.code(base.commit[:COMMIT], _REF)
     at = f" ({commit}, read through {formatter.words(base.through, _REF)})" if base.commit else ""
     where = formatter.code(base.ref, _REF) + at
     if base.kind == "bootstrap":

@@ -22,6 +22,7 @@ from operator import mul, truediv
 from typing import NamedTuple, TypeVar
 
 from rag_eval.stats.special import beta_quantile, binomial_tail, normal_quantile, student_upper
+from rag_eval.stats.tally import DECIMALS
 
 UnitTotals = Mapping[tuple[float, int], int]
 """The total of so many scores and their number, each with how often they occur together."""
@@ -35,7 +36,6 @@ Question = tuple[tuple[float, int], ...]
 Ends = tuple[float | None, float | None]
 End = TypeVar("End", float, float | None)
 
-DECIMALS = 12
 CONFIDENCE = 0.95
 UNIT: Ends = (0.0, 1.0)
 FEW = 100

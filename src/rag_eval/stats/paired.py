@@ -24,8 +24,9 @@ from operator import getitem
 from struct import unpack
 from typing import Any, NamedTuple
 
-from rag_eval.stats.intervals import DECIMALS, UNIT, Ends, Interval, interval, rounded_end
+from rag_eval.stats.intervals import UNIT, Ends, Interval, interval, rounded_end
 from rag_eval.stats.special import binomial_tail
+from rag_eval.stats.tally import DECIMALS
 
 Pair = tuple[float | None, float | None]
 """A case's scores under the two runs; None where the metric does not apply."""

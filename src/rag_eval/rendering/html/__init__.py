@@ -18,7 +18,7 @@ from rag_eval.gates.evidence import has_several_runs
 from rag_eval.rendering import cases, gates_table, metrics_tables, summary
 from rag_eval.rendering import history as trend
 from rag_eval.rendering.comparison import repeats_sections, sections, significant_differences
-from rag_eval.rendering.document import Paragraph, Section, Table, bullets, paragraphs
+from rag_eval.rendering.document import COMMIT, Paragraph, Section, Table, bullets, paragraphs
 from rag_eval.rendering.html import plots
 from rag_eval.rendering.html.element import (
     FORMATTER,
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from rag_eval.textual.leaks import Segment
 
 _ALL = 1_000_000_000
-_COMMIT = 12
 _SLICES = 1_000
 _TREND = "RAG evaluation over time"
 _READ = (
@@ -102,7 +101,7 @@ def _without_captions(parts: Iterable[Markup]) -> str:
 def _system(report: Report) -> str:
     """Return the subject of the report: repository and commit if they are known, otherwise the file of the traces."""
     trace = next((item.path for item in report.inputs if item.role == "trace"), "")
-    named = " at ".join(filter(None, [report.ci.repository if report.ci else "", system_commit(report)[:_COMMIT]]))
+    named = " at ".join(filter(None, [report.ci.repository if report.ci else "", system_commit(report)[:COMMIT]]))
     return one_line(named or trace.rpartition("/")[2] or report.gates_file or "traces", 90)
 
 
@@ -134,11 +133,11 @@ def _facts(report: Report) -> Markup:
     models = run.get("models")
     gold = f"{paths.get('gold', 'in memory')}, {cases.count_cases(report)}"
     known = report.baseline
-    baseline = (known.path, known.ref, known.commit[:_COMMIT]) if known else ("none",)
+    baseline = (known.path, known.ref, known.commit[:COMMIT]) if known else ("none",)
     facts = {
         "Repository": ci.repository if ci else "",
         "Branch": ci.branch if ci else "",
-        "Commit": system_commit(report)[:_COMMIT],
+        "Commit": system_commit(report)[:COMMIT],
         "Pull request": f"#{ci.pull_request}" if ci and ci.pull_request else "",
         "Run": f"#{ci.run}" if ci and ci.run else "",
         "Date": run_date(report),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rag_eval.gates.policy import MARGINS, SPENDING
 from rag_eval.rendering import metrics_tables
 from rag_eval.rendering.comparison import letter
-from rag_eval.rendering.document import format_metric_interval, format_number, unit
+from rag_eval.rendering.document import COMMIT, format_metric_interval, format_number, unit
 from rag_eval.rendering.gates_table import (
     ORIGINS,
     OUTCOMES,
@@ -54,7 +54,7 @@ _KINDS = {**OUTCOMES, "warning": "warning only", "few": "too few cases to judge"
 
 _CHART_LEFT, _CHART_TOP, _CHART_BOTTOM, _CHART_HEIGHT = 44.0, 26.0, 168.0, 204.0
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
-_GLYPH, _SHORT, _COMMIT = 5.0, 22, 12
+_GLYPH, _SHORT = 5.0, 22
 MOST = 40
 """Rows of a plot, and columns of a heat map."""
 _SHAPES = "A disc passes, a cross fails, an open diamond is inconclusive, a triangle only warns"
@@ -373,8 +373,7 @@ def slices(report: Report) -> Iterator[Markup]:
     """Yield a plot of each gated metric: its slices from the worst on, with a tick at the value of all cases."""
     bounds = metrics_tables.bounds_of(report)
     for index, name in enumerate(metrics_tables.gated(report)):
-        measured = [(part, part.metrics[name]) for part in report.slices if name in part.metrics]
-        parts = sorted((pair for pair in measured if pair[1].value is not None), key=metrics_tables.by_value)
+        parts = metrics_tables.worst_first(report, name)
         rows = []
         for part, result in parts[:MOST]:
             gate = bounds.get((name, part.slice, result.value))
@@ -413,10 +412,10 @@ def trend(index: int, series: Series) -> Markup:
         label, *cells = map(plain_text, reading_cells(series.metric, reading, FORMATTER))
         if reading.bound:
             cells.append(f"{reading.bound.side} {reading.bound.threshold:g}: {reading.bound.outcome.replace('_', ' ')}")
-        cells += [f"commit {visible(reading.commit[:_COMMIT])}"] if reading.commit else []
+        cells += [f"commit {visible(reading.commit[:COMMIT])}"] if reading.commit else []
         text = f"{label}: {', '.join(cell for cell in cells if cell)}"
         dots.append(Dot(float(at), reading.value, kind, text, "", reading.low, reading.high, reading.broken))
-        labels.append(visible(reading.commit[:_COMMIT] or reading.label))
+        labels.append(visible(reading.commit[:COMMIT] or reading.label))
     ends = (labels[0], labels[-1]) if len(labels) > 1 else ("", "")
     newest = format_number(series.values[-1], series.metric) if series.values else ""
     axes = Axes("", "", *ends, series=True)
