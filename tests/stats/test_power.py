@@ -110,10 +110,10 @@ def test_the_bound_of_the_noise_is_the_exact_one_at_80_percent(n, share):
     assert noise_bound(moves, n) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("test", ["none", "regression", "non_inferiority"])
-def test_the_rates_at_which_a_gate_fails_are_those_of_the_outcomes_themselves(test):
+@pytest.mark.parametrize(("test", "level"), [("none", 1.0), ("regression", 0.05 / 2), ("non_inferiority", 0.05)])
+def test_the_rates_at_which_a_gate_fails_are_those_of_the_outcomes_themselves(test, level):
     chance, n, noise, drops = np.random.default_rng(4), 120, 0.1, (0.0, 0.015, 0.05)
-    rates = fail_rates(n, noise, drops, TWO, 0.05, test, 2)
+    rates = fail_rates(n, noise, drops, TWO, level, test)
     for drop, rate in zip(drops, rates, strict=True):
         rows = chance.multinomial(n, [noise / 2 + drop, noise / 2, 1 - noise - drop], 3000)
         counts = Counter(map(tuple, rows.tolist()))

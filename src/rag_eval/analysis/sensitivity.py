@@ -18,7 +18,7 @@ from rag_eval.cases import Case
 from rag_eval.cases.ranking import matches
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.gates.policy import MARGINS, Policy
-from rag_eval.gates.regression import error_rates
+from rag_eval.gates.regression import ErrorRates, error_rates
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.scoring.scorecard import Completeness
@@ -270,23 +270,6 @@ class Probed(NamedTuple):
         return bool(self.cases) and self.read and self.stops is None
 
 
-class Errors(NamedTuple):
-    """Error rates of a regression gate over ``n`` units, a share ``noise`` of which changes by chance.
-
-    ``unchanged`` and ``permitted`` are the probabilities that it fails without a change and at three quarters of its
-    margin, ``missed`` the probability that it does not fail at a ``drop`` beyond it.
-    """
-
-    gate: str
-    test: str
-    n: int
-    noise: float
-    unchanged: float
-    permitted: float
-    drop: float
-    missed: float
-
-
 class Probe(NamedTuple):
     """A probe of a run of ``cases`` cases.
 
@@ -302,7 +285,7 @@ class Probe(NamedTuple):
     unequal: tuple[str, ...] = ()
     failing: tuple[str, ...] = ()
     kinds: tuple[Probed, ...] = ()
-    errors: tuple[Errors, ...] = ()
+    errors: tuple[ErrorRates, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -339,11 +322,8 @@ def probe(setup: Setup, samples: Sequence[TraceSample], report: Report, rates: S
     # The error rates of each regression gate on a mean, with the noise between the run and its baseline.
     now = evidence(report, earlier or itself(report), cluster=statistics.cluster)
     count = sum(gate.comparison is not None and gate.comparison.adjusted is not None for gate in whole.gates)
-    errors = []
-    for gate in whole.gates:
-        if gate.direction in MARGINS and gate.comparison is not None:
-            errors_of_gate = error_rates(gate.gate, gate.comparison.test, now, float(statistics.alpha), max(1, count))
-            errors += [Errors(gate.gate.written, gate.comparison.test, *errors_of_gate)] if errors_of_gate else []
+    tested = [gate for gate in whole.gates if gate.direction in MARGINS]
+    errors = (error_rates(gate, now, float(statistics.alpha), max(1, count)) for gate in tested)
     result = Probe(
         cases=len(report.questions),
         against=earlier.path if earlier else "",
@@ -351,7 +331,7 @@ def probe(setup: Setup, samples: Sequence[TraceSample], report: Report, rates: S
         gates=tuple(dict.fromkeys(gates)),
         unequal=unequal(repeated),
         failing=tuple(dict.fromkeys(failing)),
-        errors=tuple(errors),
+        errors=tuple(filter(None, errors)),
     )
     if result.exit_code:
         return result

@@ -323,20 +323,35 @@ def _with_power(row: Tested, margin: Decimal, level: float) -> Tested:
     return row.update(mde=mde, needed=needed)
 
 
-def error_rates(
-    gate: Gate, test: str, evidence: RunEvidence, alpha: float, count: int
-) -> tuple[int, float, float, float, float, float] | None:
-    """Return the units, their noise, and how often a gate fails without a change and at 3/4 of its margin.
+class ErrorRates(NamedTuple):
+    """Error rates of a regression gate over ``n`` units, a share ``noise`` of which changes by chance.
 
-    The last two values are the drop to detect, and how often the gate misses it. None for a figure without a formula.
+    ``unchanged`` and ``permitted`` are the probabilities that it fails without a change and at three quarters of its
+    margin, ``missed`` the probability that it does not fail at a ``drop`` beyond it.
     """
+
+    gate: str
+    test: str
+    n: int
+    noise: float
+    unchanged: float
+    permitted: float
+    drop: float
+    missed: float
+
+
+def error_rates(gate: GateResult, evidence: RunEvidence, alpha: float, count: int) -> ErrorRates | None:
+    """Return the error rates of a regression gate, one of ``count`` tests; None for a figure without a formula."""
     noise, margin = _noise(_compare(gate.name, gate.slice, evidence)), Decimal(gate.threshold)
-    if noise is None:
+    if noise is None or gate.comparison is None:
         return None
+    test = gate.comparison.test
+    level = {"regression": alpha / count, "non_inferiority": alpha}.get(test, 1.0)
     wanted = drop_to_detect(margin, bounded=measure(gate.name).metric.bounded)
     drops = [0.0, float(Fraction(margin) * 3 / 4 / noise.unit), float(Fraction(wanted) / noise.unit)]
-    rates = fail_rates(noise.n, noise.share, drops, Fraction(margin) / noise.unit, alpha, test, count)
-    return noise.n, round(noise.share, 6), round(rates[0], 4), round(rates[1], 4), wanted, round(1 - rates[2], 4)
+    unchanged, permitted, caught = fail_rates(noise.n, noise.share, drops, Fraction(margin) / noise.unit, level, test)
+    about = gate.gate.written, test, noise.n, round(noise.share, 6)
+    return ErrorRates(*about, round(unchanged, 4), round(permitted, 4), wanted, round(1 - caught, 4))
 
 
 def drop_to_detect(margin: Decimal, *, bounded: bool = True) -> float:

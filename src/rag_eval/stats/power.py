@@ -66,13 +66,12 @@ def fail_probability(n: int, noise: float, drop: float, margin: Fraction | Decim
 
 
 def fail_rates(
-    n: int, noise: float, drops: Sequence[float], margin: Fraction | Decimal, alpha: float, test: str, tests: int = 1
+    n: int, noise: float, drops: Sequence[float], margin: Fraction | Decimal, level: float, test: str
 ) -> list[float]:
-    """Return the probability that a gate fails at each drop, by its test: see rag_eval.gates.regression."""
+    """Return the probability that a gate fails at each drop, by its test at a level: see rag_eval.gates.regression."""
     if test != "non_inferiority":
-        level = alpha / tests if test == "regression" else 1.0
         return [fail_probability(n, noise, drop, margin, level) for drop in drops]
-    return [_not_ruled_out(n, noise, min(drop, 1 - noise / 2), margin, alpha) for drop in drops]
+    return [_not_ruled_out(n, noise, min(drop, 1 - noise / 2), margin, level) for drop in drops]
 
 
 def _not_ruled_out(n: int, noise: float, drop: float, margin: Fraction | Decimal, alpha: float) -> float:
