@@ -63,7 +63,7 @@ _MOST_ROWS, _MOST_SLICES, _MOST_NOTES, _NAMED = 200, 6, 12, 3
 
 def gates(report: Report, formatter: TextFormatter) -> list[Block]:
     """Return the gates that get a row, and a line for each that needs a note."""
-    notes = bullets(gate_notes(report, formatter))
+    notes = bullets(gate_notes(report, report.gates, formatter))
     default = paragraphs("" if report.gates_file else DEFAULT_GATES)
     return [table(report, formatter, gates_with_row(report.gates)), *notes, *default]
 
@@ -144,9 +144,9 @@ def _rows(gates: Sequence[GateResult]) -> tuple[list[GateResult], list[GateResul
     return rows[:_MOST_ROWS], rows[_MOST_ROWS:], summarized
 
 
-def gate_notes(report: Report, formatter: TextFormatter = PLAIN) -> list[str]:
+def gate_notes(report: Report, judged: Sequence[GateResult], formatter: TextFormatter = PLAIN) -> list[str]:
     """Return a line for each gate that needs one; gates with the same note share a line, and too many are counted."""
-    gates, cut, summarized = _rows(report.gates)
+    gates, cut, summarized = _rows(judged)
     notes: dict[str, list[str]] = {}
     for gate in [*gates, *(gate for gate in summarized if gate.unclear)]:
         if text := "; ".join(_notes_of(report, gate, formatter)):
@@ -217,7 +217,7 @@ def _legend_of_intervals(report: Report, gates: Sequence[GateResult], formatter:
         yield f"Clusters: intervals and paired tests count the values of {field}, not single questions."
     elif has_several_runs(report.questions):
         yield "Several runs: intervals, paired tests and slices count each question once, not each of its repeats."
-    elif any(result.low is not None for result in report.metrics.values()):
+    elif any(report.metrics[gate.name].low is not None for gate in gates if gate.name in report.metrics):
         yield "One run: intervals and tests describe these answers. The system may answer differently next time."
     ends = [(item.low, item.high) for gate in gates for item in (gate, gate.comparison) if item is not None]
     if any((low is None) is not (high is None) for low, high in ends):

@@ -146,7 +146,7 @@ def coloured(text: str) -> str:
 
 def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
     """Return a page of plain text: failures and changes, with ``by`` the slices, with ``verbose`` everything."""
-    judged = report.gates if verbose else tuple(gate for gate in report.gates if gate.broken)
+    judged = report.gates if verbose else [gate for gate in report.gates if gate.broken]
     gates = gates_table.gates_with_row(judged)
     fixed = [one_line(flip.qid, 40) for flip in cases.fixed(report)]  # broken ones are in the table of failures
     flips = f"{cases.count_flips(report)}{f': {some(fixed, _SHOWN)}' if fixed else ''}." if report.baseline else ""
@@ -155,7 +155,7 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
         _wrapped(counts, " " * len(f"{word}  "), f"{word}  "),
         _wrapped(summary.left_out(report)),
         write_blocks(summary.authority(report, PLAIN)),
-        _gates(report._replace(gates=judged), gates, verbose=verbose),
+        _gates(report, judged, gates, verbose=verbose),
         write_blocks(summary.findings(report, PLAIN)),
         "" if report.gates_file else gates_table.DEFAULT_GATES,
         _failures(report, len(report.questions) if verbose else _QUESTIONS),
@@ -204,8 +204,8 @@ def verdict(report: Report) -> str:
     return f"{word}  {one_line(' · '.join(reasons), 400)}"
 
 
-def _gates(report: Report, gates: Sequence[GateResult], *, verbose: bool) -> str:
-    """Return the table of ``gates``, and below it a legend and what tests could not detect."""
+def _gates(report: Report, judged: Sequence[GateResult], gates: Sequence[GateResult], *, verbose: bool) -> str:
+    """Return the table of ``gates``, those of ``judged`` that get a row, and below it a legend and remarks."""
     if not gates:
         return ""
     outcomes = verbose or any(not gate.blocks or gate.outcome != "failed" for gate in gates)
@@ -219,10 +219,7 @@ def _gates(report: Report, gates: Sequence[GateResult], *, verbose: bool) -> str
     headers = [first, *others] if outcomes else [f"failed {first}", *others[:-1]]
     cut = len(gates) - len(shown)
     lines = [f"… and {cut} more. {_MORE} all."] if cut else []
-    if not verbose:  # only notes on the metrics of the shown gates
-        names = dict.fromkeys(gate.name for gate in report.gates if gate.name in report.metrics)
-        report = report._replace(metrics={name: report.metrics[name] for name in names}, slices=())
-    lines += gates_table.gate_notes(report)
+    lines += gates_table.gate_notes(report, judged)
     return "\n".join([grid(headers, rows), *(_wrapped(line, "  ", "  ") for line in lines)])
 
 
