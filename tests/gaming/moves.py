@@ -38,6 +38,7 @@ class Stage:
     job: list = field(default_factory=list)  # what steps of the job do before the action
     reviews: list = field(default_factory=list)
     checkout: str = "merge"
+    meanwhile: list = field(default_factory=list)  # what somebody else does on main
     below: str = ""  # the folder of the workspace that the workflow checks out into
     keys: object = None
 
@@ -136,6 +137,12 @@ def commit(stage, who):
     """All that was done so far, as a commit of its own by somebody; records are for what is done after it."""
     stage.repository.commit("a step", who=who)
     stage.before = stage.repository.read(stage.gold)
+
+
+@move
+def meanwhile(stage, steps):
+    """What is merged into main after the pull request left it."""
+    stage.meanwhile += steps
 
 
 @move

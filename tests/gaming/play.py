@@ -111,12 +111,19 @@ def _staged(scenario, steps, folder, base, keys):
 
 def _merged(stage):
     """The commits of a pull request by name, with the merge that GitHub makes of it checked out."""
-    git = stage.repository.git
+    git, tree = stage.repository.git, "topic^{tree}"
+    if stage.meanwhile:
+        git("checkout", "--quiet", "main")
+        stage.play(stage.meanwhile)
+        stage.repository.commit("meanwhile on main")
+        tree = git("merge-tree", "--write-tree", "main", "topic")
     base, head = git("rev-parse", "main", "topic").split()
     first = git("rev-list", "--reverse", "main..topic").split("\n")[0]
-    # Nobody else is at work on main: the merge has the files of the branch, which stand in the folder already.
-    merge = git("commit-tree", "topic^{tree}", "-p", base, "-p", head, "-m", "merge")
-    stage.repository.write(".git/HEAD", f"{merge}\n")
+    merge = git("commit-tree", tree, "-p", base, "-p", head, "-m", "merge")
+    if stage.meanwhile:
+        git("checkout", "--quiet", "--detach", merge)
+    else:  # the merge has the files of the branch, which stand in the folder already
+        stage.repository.write(".git/HEAD", f"{merge}\n")
     return {"base": base, "head": head, "first": first, "merge": merge}
 
 

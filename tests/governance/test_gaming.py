@@ -38,6 +38,7 @@ NAMED = {
     "gold-fits-the-output-behind-a-phrase",
     "gold-half-of-it-named",
     "gold-moved-to-an-array",
+    "gold-older-than-the-base",
     "gold-renamed-and-failing-dropped",
     "gold-renamed-and-widened",
     "gold-unanswerable-made-attacks",

@@ -18,7 +18,15 @@ from rag_eval.gates.missing_fields import counts_failures
 from rag_eval.gates.policy import merge_gates
 from rag_eval.gates.selection import scope_of
 from rag_eval.git.snapshots import read, read_regular
-from rag_eval.governance.circumstances import USUAL, circumstances, left_gates, overrides, review_verdicts, same_meaning
+from rag_eval.governance.circumstances import (
+    USUAL,
+    circumstances,
+    left_gates,
+    overrides,
+    review_verdicts,
+    same_meaning,
+    unscored_gold,
+)
 from rag_eval.governance.gold_review import ReviewContext, review_gold, signoff_policy_at, violations_of_base_policy
 from rag_eval.readers.gates_file import in_folder_of, policy_of
 from rag_eval.readers.problems import ProblemCollector
@@ -62,7 +70,7 @@ def review(run: ScoredRun, authority: Authority, options: Options) -> Report:
         signed_at=gold.signed_at,
         gold_changes=gold.changes,
         gate_turns=gold.turns,
-        notes=(*notes, *run.report.notes),
+        notes=(*notes, *unscored_gold(context), *run.report.notes),
     )
     return with_verdict(_with_base(report, context, context.base) if context.base else report)
 
