@@ -818,14 +818,21 @@ def test_changes_of_main_since_the_fork_are_not_this_branchs(project, score):
     project.git("checkout", "-q", "pr")
     report = score()
     assert (report["gold_changes"], policy(report)) == ([], {})
-    assert report["notes"] == [
-        {
-            "file": GATES,
-            "line": 0,
-            "message": "'main' has changed 'gates.precision.min' since this branch left it, and its version applies. "
-            "Rebase to get it",
-            "times": 1,
-        }
+    assert [(note["file"], note["message"]) for note in report["notes"]] == [
+        (
+            GOLD,
+            (
+                "'main' has changed 1 gold item since this branch left it, which this run does not score: 'Q1'. "
+                "Rebase, or check out the merge commit, to score them"
+            ),
+        ),
+        (
+            GATES,
+            (
+                "'main' has changed 'gates.precision.min' since this branch left it, and its version applies. "
+                "Rebase to get it"
+            ),
+        ),
     ]
 
 
