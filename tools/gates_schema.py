@@ -463,7 +463,7 @@ def _settings() -> dict[str, Any]:
                 "dataset": {
                     **_text("A random name that ties records to this gold set.", "7b0c4e"),
                     "maxLength": 64,
-                    "not": {"pattern": "[^A-Za-z0-9._-]"},
+                    "not": {"type": "string", "pattern": "[^A-Za-z0-9._-]"},
                 },
                 "gold": _text("Path of the gold file.", "eval/gold.jsonl"),
                 "records": _text("Folder of the sign-off records.", "eval/gold.signoff"),

@@ -195,17 +195,17 @@ def _worded(error: SchemaError) -> Iterator[RowError]:
 
 def _in_yaml(error: SchemaError) -> RowError:
     """Return an error of a value in the words of YAML, with the example of its key as YAML."""
-    fault, schema, key = describe_error(error), load_schema("eval-gates"), str(error.path[-1]) if error.path else ""
+    fault, key = describe_error(error), error.path[-1] if error.path else ""
     message = fault.message.replace("is not an object", "is not a mapping")
     hint = fault.hint
     if error.keyword == "required" and (examples := error.schema["properties"][error.expected].get("examples")):
         hint = f"Add the field, such as {error.expected}: {in_flow_style(examples[0])}"
     elif not hint and error.keyword in ("type", "const"):
-        example = schema["properties"].get(key, {}).get("examples") if len(error.path) == 1 else None
+        examples = error.schema.get("examples")
         if not error.path:
             hint = "Write keys with values, the first one version: 1."
-        elif example:
-            hint = f"Write {key}: {in_flow_style(example[0])}"
+        elif examples and isinstance(key, str):
+            hint = f"Write {key}: {in_flow_style(examples[0])}"
     return fault._replace(message=message, hint=hint)
 
 
