@@ -432,6 +432,14 @@ def test_validate_refuses_a_trace_that_names_no_question(rag, project):
     assert err.splitlines()[0] in rag("score")[2]
 
 
+@pytest.mark.parametrize("name", ["runs/trace.jsonl", "answers.json"])
+def test_validate_says_that_traces_may_not_be_an_array(rag, project, name):
+    (project / name).write_text(json.dumps(GOOD), "utf-8")
+    code, out, err = rag("validate", name)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"{name}:1: is a JSON array; traces are JSON Lines. Write one trace per line;"), err
+
+
 def test_flat_scores_say_that_they_read_answer_json_only(rag, project):
     write_rows(project / "runs" / "trace.jsonl", [{"qid": "Q1", "answer": "30 days"}])
     _, _, err = rag("score", "--format", "scores")

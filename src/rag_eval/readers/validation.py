@@ -18,7 +18,7 @@ from rag_eval.readers import strict_json
 from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.gold_file import is_folder, read_gold
 from rag_eval.readers.import_inputs import Files
-from rag_eval.readers.jsonl import NO_QID, looks_like, read_traces
+from rag_eval.readers.jsonl import NO_QID, is_golden, kind_of_row, looks_like, read_traces
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.run_file import read_json, read_sidecar
 from rag_eval.readers.signoff_record import Record
@@ -58,7 +58,7 @@ def file_kind(reader: Reader, path: str) -> str:
         if unpacked(path).endswith(".json"):
             return json_kind(source.whole() or b"", path)
         if source.is_array:
-            return "gold"
+            return _array_kind(source.head, path)
         first = next((line for _, line in source.lines()), b"")
     is_labels = os.path.basename(path) in SCHEMAS and b'"case_id"' in first  # noqa: PTH119 - Path drops a slash at the end
     named = (kind for kind, name in _NAMED.items() if name.search(path.replace(os.sep, "/")))
@@ -73,7 +73,7 @@ def unpacked(path: str) -> str:
 def json_kind(data: bytes, path: str) -> str:
     """Return the kind of a file that is one JSON value, by its fields and its name."""
     if data.lstrip()[:1] == b"[":
-        return "gold"
+        return _array_kind(data, path)
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -81,6 +81,21 @@ def json_kind(data: bytes, path: str) -> str:
     fields = value.keys() if isinstance(value, dict) else set()
     named = "run" if path.endswith("run.json") else "json"
     return next((kind for kind, required in _OBJECTS.items() if required <= fields), named)
+
+
+def _array_kind(head: bytes, path: str) -> str:
+    """Return the kind of a file that begins as a JSON array, by its first element, then by its name.
+
+    Traces may not be in an array: reading them reports that.
+    """
+    if is_golden(head):
+        return "gold"
+    try:
+        first, _ = json.JSONDecoder().raw_decode(head.decode("utf-8", "ignore").lstrip()[1:].lstrip())
+    except (ValueError, RecursionError):
+        first = None
+    named = not isinstance(first, dict) and _NAMED["trace"].search(path.replace(os.sep, "/"))
+    return kind_of_row(first) or ("trace" if named else "gold")
 
 
 def _labels(reader: Reader, path: str) -> str:
