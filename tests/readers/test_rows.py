@@ -99,6 +99,11 @@ def test_gold_with_an_integer_beyond_64_bits_in_an_unknown_field_is_refused_in_b
     assert (problem.startswith("FILE:3: column "), problem.endswith(ending)) == (True, True), problem
 
 
+def test_a_value_of_another_type_is_reported_with_an_example(tmp_path):
+    (problem,) = golds(tmp_path, jsonl(gold(gold_citations="p1#2")))[1]
+    assert problem == "FILE:1: /gold_citations: 'p1#2' is not a list. Write it like [\"p1#2\"]"
+
+
 @pytest.mark.parametrize("field", ["meta", "latency_budget_ms"])
 def test_gold_with_an_integer_beyond_64_bits_in_a_known_field_is_refused(tmp_path, field):
     (problem,) = golds(tmp_path, jsonl(gold(qid="B"), gold(**{field: {"total": 2**64}})))[1]

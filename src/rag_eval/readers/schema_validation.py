@@ -48,6 +48,7 @@ _BY_HAND = ("/gold.schema.json", "/gold-array.schema.json", "/eval-gates.schema.
 """Schemas of files that people write: an example of a missing field helps them."""
 _OF_ANSWERS = frozenset(("gold_claim_substr", "gold_citations"))
 _OTHER_EVIDENCE = frozenset(("supports", "sections", "relevant_docs", "doc_grades"))
+_LONGEST_EXAMPLE = 60
 _MOST = 1000
 """Errors of one value that are looked at: a hundred are shown."""
 
@@ -296,6 +297,15 @@ _TEMPLATES: dict[str, dict[int | None, str]] = {
 """Messages by keyword and its value; None is any other value. The places are the refused value and the keyword's."""
 
 
+def _with_example(error: SchemaError) -> RowError:
+    """Return an error in words; that of a wrong type has the first example of the field."""
+    fault, examples = describe_error(error), error.schema.get("examples")
+    if fault.hint or error.keyword != "type" or not examples:
+        return fault
+    example = json.dumps(examples[0], ensure_ascii=False)
+    return fault._replace(hint=f"Write it like {example}") if len(example) <= _LONGEST_EXAMPLE else fault
+
+
 class Contract:
     """The schema of a name, and its errors."""
 
@@ -320,7 +330,9 @@ class Contract:
 
     def faults(self, value: Any) -> list[RowError]:
         """Return the errors of a decoded value."""
-        return list(map(describe_error, sorted(schema_errors(self.schema, value), key=attrgetter("path"))))
+        errors = sorted(schema_errors(self.schema, value), key=attrgetter("path"))
+        # Nobody corrects a report by hand.
+        return list(map(describe_error if self.name == "report" else _with_example, errors))
 
     def note_unknown_fields(self, row: dict[str, Any], ledger: ProblemCollector, path: str, line: int) -> None:
         """Note the unknown fields of a row, once for each file."""
