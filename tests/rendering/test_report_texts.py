@@ -35,7 +35,9 @@ FIXED = {"qid": "Q03", "run": None, "before": "WRONG_CLAIM", "after": "OK"}
     [
         (with_baseline(), "**Nothing newly broken, nothing newly fixed.**"),
         (with_baseline(new_runs=["a"]), "**Nothing newly broken, nothing newly fixed in the runs that both have.**"),
-        (with_baseline(cases=3, unpaired=3), "**No case to compare.**"),
+        (with_baseline(cases=3, unpaired=3, rescored=False), "**No case to compare.**"),
+        (with_baseline(cases=3, changed=2, unpaired=5), "**No case to compare.**"),
+        (with_baseline(cases=0, changed=2, unpaired=0), "**Nothing newly broken, nothing newly fixed.**"),
         (with_baseline(flips=[FLIP]), "**Newly broken (1), newly fixed (0).**"),
         (
             with_baseline(flips=[FLIP, FLIP | {"before": "WRONG_CLAIM", "after": "OK"}]),

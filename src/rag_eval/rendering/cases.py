@@ -174,12 +174,13 @@ def fixed(report: Report) -> list[Flip]:
 
 def count_flips(report: Report) -> str:
     """Return ``Newly broken (3), newly fixed (1)``; empty without a baseline."""
-    if report.baseline is None:
+    baseline = report.baseline
+    if baseline is None:
         return ""
-    if report.baseline.cases == report.baseline.unpaired:
+    if baseline.cases + (baseline.changed if baseline.rescored else 0) == baseline.unpaired:
         return "No case to compare"
     if not report.flips:
-        where = " in the runs that both have" if report.baseline.new_runs else ""
+        where = " in the runs that both have" if baseline.new_runs else ""
         return f"Nothing newly broken, nothing newly fixed{where}"
     n = len(fixed(report))
     return f"Newly broken ({len(report.flips) - n}), newly fixed ({n})"
