@@ -211,3 +211,38 @@ def test_a_category_with_a_gate_is_renamed_after_the_gate_may_have_no_data(proje
     assert score("--base=main")[0] == 0
     project.change("then", **renamed)
     assert score("--base=skip")[0] == 0
+
+
+def test_new_refusal_texts_are_merged_before_the_system_uses_them(project, score):
+    def phrased(name=""):
+        return gates(f"{compared}refusal: {{phrases: [{name}]}}\n", **bounds)
+
+    bounds = {"precision": "{min: 0.8, max_drop: 0.1}", "under_refusal": "{max: 0.05}"}
+    compared = f"baseline: {{report: {BASELINE}, trace: eval/baseline.jsonl}}\n"
+    project.put(gates=phrased())
+    renew_baseline(project, score)
+    project.write("eval/baseline.jsonl", json_lines(TRACES))
+    project.done("a baseline with traces")
+    refusal = {"claim": "no answer in sight", "citations": []}
+    answers = [row if row["answer_json"]["citations"] else {**row, "answer_json": refusal} for row in TRACES]
+    project.change("both", gates=phrased("no answer in sight"), trace=answers)
+    code, report = score("--base=main")
+    advice = "What this change sets in the gates file applies after its merge."
+    assert (code, fixes(report)["answers-everything"].endswith(advice)) == (1, True)
+    project.git("checkout", "-q", "main")
+    project.change("phrase", gates=phrased("no answer in sight"))
+    assert score("--base=main")[0] == 0
+    project.git("checkout", "-q", "both")
+    assert score("--base=phrase")[0] == 0
+
+
+def test_changed_items_count_as_compared_if_the_baseline_has_traces(project, score, capsys):
+    project.put(
+        gates=gates(f"baseline: {{report: {BASELINE}, trace: eval/baseline.jsonl}}\n", precision="{max_drop: 0.1}")
+    )
+    renew_baseline(project, score)
+    project.write("eval/baseline.jsonl", json_lines(TRACES))
+    project.done("a baseline with traces")
+    project.change("fields", gold=[{**row, "difficulty": "easy"} for row in GOLDS])
+    assert main(["score", "--base=main", "--quiet"]) == 0
+    assert "Nothing newly broken, nothing newly fixed." in capsys.readouterr().out

@@ -153,11 +153,15 @@ def test_alpha_is_the_level(alpha, outcome):
     [
         ("there is no baseline", None, None),
         (
-            "the baseline has no value of it, or defines it differently",
+            "the baseline has no value of it, or defines it differently; with baseline.trace, it is scored again",
             questions("precision", [1]),
             {"precision": "x"},
         ),
-        ("the baseline has no value of it, or defines it differently", questions("mrr", [1]), None),
+        (
+            "the baseline has no value of it, or defines it differently; with baseline.trace, it is scored again",
+            questions("mrr", [1]),
+            None,
+        ),
         (
             "no case is in both runs with the same gold item; with baseline.trace, changed items are compared too",
             questions("precision", [1], gold="other"),

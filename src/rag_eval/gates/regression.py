@@ -206,7 +206,8 @@ def _compare(name: str, part: str, evidence: RunEvidence) -> Tested:
     if evidence.baseline is None:
         return row._replace(why="there is no baseline")
     if not evidence.comparable(name):
-        return row._replace(why="the baseline has no value of it, or defines it differently")
+        why = "the baseline has no value of it, or defines it differently; with baseline.trace, it is scored again"
+        return row._replace(why=why)
     values = None if part else evidence.values(name)
     if values is not None:
         difference = _difference(name, *values, values[1].n)
