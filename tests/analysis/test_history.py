@@ -82,8 +82,8 @@ def scored(tmp_path_factory):
 def points(*texts, names=("precision",)):
     result = []
     for index, text in enumerate(texts):
-        value = read_report(Reader(ProblemCollector(), contents={"r": text.encode()}), "r")
-        result.append(point(f"r{index}", from_json(value), names))
+        report = read_report(Reader(ProblemCollector(), contents={"r": text.encode()}), "r")
+        result.append(point(f"r{index}", report, names))
     return result
 
 

@@ -24,7 +24,6 @@ from rag_eval.readers.report_file import check_gates, checked_report, read_repor
 from rag_eval.readers.source import Reader
 from rag_eval.rendering import markdown
 from rag_eval.rendering.ci_formats import in_repository
-from rag_eval.rendering.json_file import from_json
 
 if TYPE_CHECKING:
     from rag_eval.github.api import CheckRun, Comment, GitHub, OpenPull
@@ -269,11 +268,12 @@ class CommentBody(NamedTuple):
 def read(path: str, root: str | None = None) -> CommentBody:
     """Return the comment for the report at ``path``, evaluated again. Raise InputError with all problems."""
     reader = Reader(ProblemCollector(), LIMITS, root)
-    value = read_report(reader, path)
-    reader.ledger.stop_on_problems()
     try:
         with checked_report(path, _ANEW):
-            check_gates(path, recorded := from_json(value or {}), _ANEW)
+            recorded = read_report(reader, path)
+            if recorded is None:
+                raise InputError(reader.ledger.problems, reader.ledger.more)
+            check_gates(path, recorded, _ANEW)
             report = rejudge_same_gates(recorded)
             return CommentBody(f"{markdown.within(report, ROOM, len)}\n{_ONLY}\n", report.verdict)
     except UsageError as error:

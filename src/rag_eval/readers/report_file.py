@@ -6,7 +6,7 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,22 +37,17 @@ def check_scores(path: str, report: Report) -> None:
         raise UsageError(f"{path}: {wrong}. Score the run again.")
 
 
-def read_report(reader: Reader, path: str) -> dict[str, Any] | None:
-    """Return the value of a valid report.json with typed questions, or None with the problems in the ledger."""
-    data = reader.read(path)
+def read_report(reader: Reader, path: str) -> Report | None:
+    """Return a valid report.json, or None with the problems in the ledger."""
+    data, value = reader.read(path), None
     if data is None:
         return None
     contract = Contract("report", reader.limits.depth)
-    try:
-        if (value := _by_parts(contract, data)) is not None:
-            return value
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, strict_json.JsonError):
-        pass  # the exact reader reports the problem
-    value = decode_exactly(reader, path, data, contract, _with_current_names)
-    if value is not None:
-        rows = msgspec.convert(value["questions"], list[QuestionRow])
-        value["questions"] = QuestionConverter().convert(rows)
-    return value
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError, strict_json.JsonError):
+        value = _by_parts(contract, data)
+    if value is None:  # the exact reader reports the problem
+        value = decode_exactly(reader, path, data, contract, _with_current_names)
+    return None if value is None else from_json(value)
 
 
 def _by_parts(contract: Contract, data: bytes) -> dict[str, Any] | None:
@@ -193,12 +188,11 @@ def _by_number(name: str) -> tuple[list[tuple[int, str]], str]:
 def _report(label: str, path: str, root: str | None, contents: Mapping[str, bytes] | None = None) -> SavedReport:
     ledger = ProblemCollector()
     reader = Reader(ledger, root=root, contents=contents or {})
-    value = read_report(reader, path)
-    if value is None:  # a file that is no report of this version
+    report = read_report(reader, path)
+    if report is None:  # a file that is no report of this version
         first = ledger.problems[0]._replace(file=label) if ledger.problems else f"{label}: cannot be read."
         more = f" ({quantity(ledger.count - 1, 'more problem')})" if ledger.count > 1 else ""
         return SavedReport(label, None, f"left out: {first}{more}")
-    report = from_json(value)
     try:
         check_scores(label, report)
     except UsageError as error:

@@ -22,7 +22,6 @@ from rag_eval.readers.report_file import read_report
 from rag_eval.readers.run_file import sidecar_of
 from rag_eval.readers.source import Reader
 from rag_eval.readers.validation import json_kind
-from rag_eval.rendering.json_file import from_json
 
 if TYPE_CHECKING:
     from rag_eval.run.authority import Authority
@@ -106,11 +105,10 @@ class BaselineFile:
         where, hint = (f"{path} of {content.ref}", f"{_AGAIN} {_ON_BASE}") if content.ref else (path, _AGAIN)
         if b'"scorecard"' in content.data and json_kind(content.data, path) == SAVED_RUN_FORMAT:
             return _imported_report(silent, path, where)
-        value = read_report(silent, path)
-        if value is None:
+        report = read_report(silent, path)
+        if report is None:
             first, others = silent.ledger.problems[0], silent.ledger.count - 1
             raise InputError([first._replace(file=where, hint=hint)], others)
-        report = from_json(value)
         if wrong := impossible(report.questions):
             raise InputError([Problem(where, 0, "", wrong, hint)])
         return report, []

@@ -20,7 +20,6 @@ from rag_eval.readers.report_file import check_scores, read_report
 from rag_eval.readers.source import checked_reader
 from rag_eval.readers.validation import check, file_kind, unpacked
 from rag_eval.rendering.comparison import render
-from rag_eval.rendering.json_file import from_json
 from rag_eval.run.inputs import open_policy, read_inputs
 from rag_eval.run.options import Options, PathLike
 from rag_eval.run.scored import score_run
@@ -148,11 +147,11 @@ def _scored(path: str, options: Options, notes: list[str]) -> Report:
     with checked_reader() as reader:
         kind = file_kind(reader, path)
     with checked_reader() as reader:
-        value = read_report(reader, path) if kind == "report" else None
+        report = read_report(reader, path) if kind == "report" else None
         if kind == "json":
             check(reader, path, kind)
-    if value is not None:
-        check_scores(path, report := from_json(value))
+    if report is not None:
+        check_scores(path, report)
         return report
     if unpacked(path).endswith((".json", ".yml", ".yaml")):
         raise UsageError(f"{path} is not a report.json of rag-eval score. If it contains traces, name it .jsonl")

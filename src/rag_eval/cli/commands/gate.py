@@ -7,11 +7,12 @@ import argparse
 from rag_eval.analysis.report import rejudge, rejudge_same_gates
 from rag_eval.cli.commands._shared import print_notes, write_report
 from rag_eval.cli.parser import Parser
+from rag_eval.errors import InputError
 from rag_eval.readers.gates_file import read_policy
+from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import check_gates, check_scores, checked_report, read_report
-from rag_eval.readers.source import checked_reader
+from rag_eval.readers.source import Reader
 from rag_eval.rendering import RENDERERS
-from rag_eval.rendering.json_file import from_json
 
 
 def add_arguments(parser: Parser) -> None:
@@ -27,11 +28,12 @@ def run(args: argparse.Namespace) -> int:
       rag-eval gate rag-eval-report/report.json
       rag-eval gate rag-eval-report/report.json --gates stricter.yml --format markdown
     """
-    with checked_reader() as reader:
-        value = read_report(reader, args.report)
-        policy = read_policy(reader, args.gates) if args.gates else None
+    reader = Reader(ProblemCollector())
     with checked_report(args.report, "Score the run again."):
-        report = from_json(value or {})
+        report = read_report(reader, args.report)
+        policy = read_policy(reader, args.gates) if args.gates else None
+        if report is None or reader.ledger.problems:
+            raise InputError(reader.ledger.problems, reader.ledger.more)
         check_scores(args.report, report)
         if policy is None:
             check_gates(args.report, report, "Score the run again, or name gates with --gates.")
