@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from project import Project, apart, gates
-from rag_eval.run.authority import Written, last_written
+from rag_eval.git.plumbing import LastWrite
 from seams import Git, authority_from_git, render, score_files
 
 BASELINE = "eval/baseline.json"
@@ -30,8 +30,8 @@ def project(tmp_path, monkeypatch):
 
 def test_commits_and_days_are_those_of_the_base(project):
     first, tip = project.git("rev-parse", "main~2", "main").split()
-    assert last_written(Git(), BASELINE, tip) == Written(first, 2, 10)
-    assert last_written(Git(), "gone.json", tip) is None
+    assert Git().last_write(BASELINE, tip) == LastWrite(first, 2, 10)
+    assert Git().last_write("gone.json", tip) is None
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ def test_a_baseline_of_the_same_day_is_no_day_old(project, date, commits, days):
     project.write(BASELINE, "{}")
     project.git("add", "--all")
     project.git("commit", "-q", "-m", "baseline", GIT_COMMITTER_DATE=DAYS[-1])
-    assert last_written(Git(), BASELINE, project.git("rev-parse", "main"))[1:] == (0, 0)
+    assert Git().last_write(BASELINE, project.git("rev-parse", "main"))[1:] == (0, 0)
     project.git("commit", "-q", "--allow-empty", "-m", "on", GIT_COMMITTER_DATE=date)
     tip = project.git("rev-parse", "main")
-    assert last_written(Git(), BASELINE, tip) == Written(project.git("rev-parse", "main~1"), commits, days)
+    assert Git().last_write(BASELINE, tip) == LastWrite(project.git("rev-parse", "main~1"), commits, days)
 
 
 def test_the_report_tells_it(project):
@@ -66,4 +66,4 @@ def test_the_report_tells_it(project):
 def test_a_clone_without_the_history_does_not_guess(project, tmp_path):
     project.git("clone", "-q", "--depth=1", f"file://{project.path}", str(tmp_path / "shallow"))
     git = Git(str(tmp_path / "shallow"))
-    assert last_written(git, BASELINE, git.resolve("HEAD")) is None
+    assert git.last_write(BASELINE, git.resolve("HEAD")) is None

@@ -419,17 +419,17 @@ def test_reading_runs_nothing_that_is_configured(repo, trap):
     assert not (trap.parent / "sprung").exists()
 
 
-def test_the_last_write_of_a_file_is_counted_in_commits_and_seconds(repo):
+def test_the_last_write_of_a_file_is_counted_in_commits_and_days(repo):
     start = 1_800_000_000
     for step, path in enumerate(["a/one.txt", "a/two.txt", "b.txt", "a/one.txt", "b.txt", "c.txt"]):
         repo.write(path, f"{step}\n")
         repo.git("add", ".")
-        repo.git("commit", "-qm", path, GIT_COMMITTER_DATE=f"{start + 100 * step} +0000")
+        repo.git("commit", "-qm", path, GIT_COMMITTER_DATE=f"{start + 86_400 * step} +0000")
     git = Git(str(repo.path))
     tip = git.resolve("HEAD")
-    assert git.last_write("a/one.txt", tip) == (repo.git("rev-parse", "HEAD~2"), 2, 200)
+    assert git.last_write("a/one.txt", tip) == (repo.git("rev-parse", "HEAD~2"), 2, 2)
     assert git.last_write("c.txt", tip) == (tip, 0, 0)
-    assert git.last_write("a/two.txt", git.resolve("HEAD~3")) == (repo.git("rev-parse", "HEAD~4"), 1, 100)
+    assert git.last_write("a/two.txt", git.resolve("HEAD~3")) == (repo.git("rev-parse", "HEAD~4"), 1, 1)
     assert git.last_write("missing", tip) is None
     assert not git.shallow
 

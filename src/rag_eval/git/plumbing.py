@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import misread_names, shell_line, trust_no_program_here
@@ -34,6 +35,7 @@ _SYSTEM_GITS = ("/usr/bin/git", "/usr/local/bin/git", "/opt/homebrew/bin/git")
 MOST_SECONDS = 30.0
 """What git may take in a folder that others may have prepared."""
 _STAGED = ("--cached", "--ita-invisible-in-index", "--name-only", "-z")
+_DAY = 86_400
 _OTHER_GIT = "Put the git of this system on the PATH first: on Windows, not that of Cygwin or MSYS."
 _FIXES = {
     "not a git repository": "Run it inside the repository of the gold set.",
@@ -50,6 +52,14 @@ class GitError(RagEvalError):
 
 class GitTimeout(GitError):
     """Git did not end in time: it waits for something in the repository."""
+
+
+class LastWrite(NamedTuple):
+    """The last write of a file: its commit, and how many commits and whole days separate it from the base."""
+
+    commit: str
+    commits: int
+    days: int
 
 
 class Git:
@@ -221,17 +231,14 @@ class Git:
         """Return the bytes of the files of the index at ``paths``, which have no spaces; missing ones are left out."""
         return [data for _, data in self._batch([f":{path}" for path in paths], "blob") if data is not None]
 
-    def last_write(self, path: str, commit: str) -> tuple[str, int, int] | None:
-        """Return the last commit up to ``commit`` that touched ``path``, and how many commits and seconds ago it was.
-
-        None if there is none, or if this clone lacks history.
-        """
+    def last_write(self, path: str, commit: str) -> LastWrite | None:
+        """Return the last write of ``path`` up to ``commit``; None if there is none, or if this clone lacks history."""
         newest = "rev-list", "--max-count=1", "--timestamp", _checked(commit), "--"
         wrote, tip = (self._run(*newest, *where).decode("ascii").split() for where in ([path], []))
         if not wrote or self.shallow:
             return None
         commits = int(self._run("rev-list", "--count", f"{wrote[1]}..{commit}"))
-        return wrote[1], commits, int(tip[0]) - int(wrote[0])
+        return LastWrite(wrote[1], commits, max(int(tip[0]) - int(wrote[0]), 0) // _DAY)
 
     def changes_of(self, tip: str, path: str) -> list[tuple[str, str | None]]:
         """Return the commits that touch ``path`` along first parents to ``tip``, newest last.

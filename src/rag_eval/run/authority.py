@@ -9,21 +9,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from rag_eval.common.paths import from_here
-from rag_eval.git.plumbing import Git
+from rag_eval.git.plumbing import Git, LastWrite
 from rag_eval.git.snapshots import NOTHING, CommitTree, Tree
 from rag_eval.git.work_tree import WorkTree
 from rag_eval.gold.signoff.repository import People
 
 Signoff = Literal["policy", "require", "off"]
-_DAY = 86_400
-
-
-class Written(NamedTuple):
-    """The last write of a file: its commit, and how many commits and whole days separate it from the base."""
-
-    commit: str
-    commits: int
-    days: int
 
 
 class Authority(NamedTuple):
@@ -51,7 +42,7 @@ class Authority(NamedTuple):
     commits: frozenset[str] = frozenset()
     signoff: Signoff = "policy"
     people: People | None = None
-    written_at: Callable[[str], Written | None] | None = None
+    written_at: Callable[[str], LastWrite | None] | None = None
     ci: bool = False
     fork_of_gates: CommitTree | None = None
     unknown: bool = False
@@ -84,12 +75,6 @@ class Authority(NamedTuple):
         return from_here(os.path.join(self.head.top, *path.split("/")))  # noqa: PTH118 - from_here may return it as it is
 
 
-def last_written(git: Git, path: str, commit: str) -> Written | None:
-    """Return the last write of ``path`` before ``commit``; None if this clone lacks the history."""
-    last = git.last_write(path, commit)
-    return Written(last[0], last[1], max(last[2] // _DAY, 0)) if last else None
-
-
 def authority_from_git(ref: str) -> Authority:
     """Return the authority of ``ref`` over the current work tree: gates of its tip, gold since the fork."""
     git = Git()
@@ -106,7 +91,7 @@ def authority_from_git(ref: str) -> Authority:
         fork=began,
         head=work_tree,
         used_records=NOTHING if fork == tip else gates,
-        written_at=lambda path: last_written(git, path, tip),
+        written_at=lambda path: git.last_write(path, tip),
         after=work_tree.committed,
         commits=frozenset([head]),
         fork_of_gates=None if fork == tip else began,
