@@ -20,6 +20,7 @@ _LABELS = (  # in the expected output of a dataset
     "gold_citations", "gold_claim_substr", "answerable",
 )  # fmt: skip
 _TIMEOUT = re.compile(r"(?i)timeout|timed out|deadline exceeded|\b504\b")
+_REASONING = re.compile(r"\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)  # of models whose template shows it
 _LONGEST_NAME = 200  # of a conversation
 _OR_GOLD = ", such as /answer. If the file is a gold set, write: rag-eval import auto FILE --as gold"
 _PRINTED = "Record their ids and texts, such as [doc.page_content for doc in docs], and write JSON."
@@ -88,6 +89,8 @@ class Conversion:
         if value is None or (isinstance(value, list) and all(isinstance(item, (str, int)) for item in value)):
             return value
         hint = "Export the samples as JSON Lines, which keeps lists."
+        if isinstance(value, dict):
+            hint = f"Name the list in it by a map, such as /{name}/texts: --map FILE"
         if isinstance(value, list):
             hint = "Write a list of ids or texts, or leave the field out of the map: --map FILE"
         self.problem(f"/{name}", "is not a list of texts", hint)
@@ -244,8 +247,16 @@ class Conversion:
             self.problem("", message, "Name its place with --qid POINTER or --question POINTER.")
             return None
         ids = None if draft.chunks is None else [chunk["id"] for chunk in draft.chunks]
+        if draft.answer is not None and (reasoning := _REASONING.match(draft.answer)):
+            self.account.dropped("reasoning in <think> before answers", "it is no part of the answer")
+            draft.answer = draft.answer[reasoning.end() :]
         cited = draft.citations  # they are absent unless the source or --citations gives them
-        if cited is None and draft.answer is not None and self.options.citations != "none":
+        if cited and ids and all(map(str.isdecimal, cited)) and set(cited).isdisjoint(ids):
+            if self.options.citations == "numbers":
+                cited = retrieved.cited_in(f"[{', '.join(cited)}]", "numbers", ids)
+            else:
+                self.account.lacking("citations are numbers, but no ids of chunks: for ranks add --citations numbers")
+        elif cited is None and draft.answer is not None and self.options.citations != "none":
             cited = retrieved.cited_in(draft.answer, self.options.citations, ids or [])
         elif cited is None and draft.answer is not None and ids:
             self._note_citations(draft.answer, ids)

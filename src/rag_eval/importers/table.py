@@ -17,10 +17,10 @@ from rag_eval.importers.unwrap import question_id
 
 _NAMES = """
 qid: qid question_id query_id case_id example_id dataset_item_id test_id item_id sample_id custom_id id
-question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request message request_body input_record
-answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer agent_answer ai_response rag_answer system_answer actual_answer generated_text generated_response generated model_output generation completion output output_text answer final_answer outputs reply answer_json choices result response_body
+question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request message request_body input_record frage pregunta domanda question_posée 質問 问题 問題
+answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer agent_answer ai_response rag_answer system_answer actual_answer generated_text generated_response generated model_output generation completion output output_text answer final_answer outputs reply answer_json choices result response_body antwort réponse respuesta risposta 回答 答案
 citations: citations cited cited_ids citation_ids cited_sources
-chunks: reranked_documents reranked_chunks reranked_contexts reranked_docs reranked chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts retrieved source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references retriever_resources retrieval_results ctxs search_results
+chunks: reranked_documents reranked_chunks reranked_contexts reranked_docs reranked chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts retrieved source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references retriever_resources retrieval_results ctxs search_results kontext kontexte contexte contextes contexte_récupéré contexto contextos contesto contesti コンテキスト 上下文
 chunk_ids: retrieved_ids retrieved_context_ids retrieved_chunk_ids retrieved_doc_ids retrieved_document_ids chunk_ids document_ids doc_ids passage_ids passage_id chunk_id doc_id document_id
 chunk_scores: chunk_scores retrieval_scores relevance_scores similarity_scores scores retrieval_score relevance_score similarity_score similarity score
 rank: rank rank_position position
@@ -37,9 +37,9 @@ time: timestamp ts created_at start_time
 """  # noqa: E501
 _GOLD_NAMES = """
 qid: qid question_id query_id case_id example_id test_id item_id sample_id id
-question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request
-answerable: answerable is_answerable
-expected_answer: expected_answer expected expected_response reference reference_answer reference_output reference_outputs ground_truth ground_truth_answer ground_truths groundtruth gt_answer gold_answer golden_answer correct_answer truth expected_output ideal_answer ideal_response ideal target gold gt reference_response true_answer reference_responses answer output outputs answers
+question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request frage pregunta domanda question_posée 質問 问题 問題
+answerable: answerable is_answerable beantwortbar
+expected_answer: expected_answer expected expected_response reference reference_answer reference_output reference_outputs ground_truth ground_truth_answer ground_truths groundtruth gt_answer gold_answer golden_answer correct_answer truth expected_output ideal_answer ideal_response ideal target gold gt reference_response true_answer reference_responses erwartete_antwort réponse_attendue respuesta_esperada risposta_attesa 正解 参考答案 answer output outputs answers antwort réponse respuesta risposta 回答 答案
 gold_claim_substr: gold_claim_substr must_contain keywords key_facts
 gold_citations: gold_citations gold_ids expected_ids expected_docs gt_docs gold_docs gold_doc_ids gold_chunk_ids relevant_ids relevant_doc_ids relevant_chunk_ids relevant_docs expected_sources expected_doc_ids expected_chunk_ids reference_context_ids citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id
 contexts: reference_contexts reference_context gold_contexts gold_context expected_contexts expected_context ground_truth_contexts ground_truth_context relevant_passages evidence contexts context passages passage
@@ -58,8 +58,9 @@ def _fields(table: str) -> dict[str, list[str]]:
 
 FORMS = {"table": _fields(_NAMES), "table-gold": _fields(_GOLD_NAMES)}
 """The fields of a map for each format, and the names by which ``--suggest-map`` finds each."""
-_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_TRUTH = dict.fromkeys("true yes y 1 ja oui sí".split(), True) | dict.fromkeys("false no n 0 nein non".split(), False)
 _ADDED = ("gold_citations", "gold_claim_substr")  # by each record of a question
+_NUMBERED = re.compile(r"(?i)(?:retrieved[_ ]?)?(?:chunk|context|document|doc|passage)[_ ]?(\d{1,2})(?:[_ ]text)?")
 _NO_WORD, _CAMEL = re.compile(r"[^\w.]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ID = re.compile(r"(?=.*[\d._/#:-])[!-~]{1,200}")
 _SEVERAL_IDS = re.compile(r"(?![\[{])[^\s,;|]{1,200}(?:\s*[,;|]\s*[^\s,;|]{1,200})+")
@@ -174,7 +175,8 @@ def operations(*names: str) -> dict[str, str]:
 
 def header(inputs: ImportInputs, path: str) -> list[str]:
     """Return the names of the columns of a CSV, or of the fields of the first records."""
-    records = csv_rows(inputs, path) if is_csv(inputs, path) else _objects(inputs, path)
+    rows = csv_rows(inputs, path) if is_csv(inputs, path) else ()
+    records = ((line, _usual(dict(row))) for line, row in rows) if rows else _objects(inputs, path)
     return list(dict.fromkeys(name for _, record in islice(records, _FIRST_RECORDS) for name in record))
 
 
@@ -193,7 +195,17 @@ def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
 
 def _usual(value: Row) -> Row:
     """Return a record without the envelope of an API, with answer and chunks under usual names."""
-    return _with_documents(_of_haystack(unwrap.without_envelope(value)))
+    return _numbered(_with_documents(_of_haystack(unwrap.without_envelope(value))))
+
+
+def _numbered(value: Row) -> Row:
+    """Return a record with its numbered columns, such as ``chunk_1`` and ``chunk_2``, as ``chunks``."""
+    columns = sorted((int(match[1]), name) for name in value if (match := _NUMBERED.fullmatch(name)))
+    if len(columns) < 2 or "chunks" in value:
+        return value
+    texts = [value[name] for _, name in columns]
+    others = {name: item for name, item in value.items() if not _NUMBERED.fullmatch(name)}
+    return {**others, "chunks": [text for text in texts if text not in (None, "")]}
 
 
 def _of_haystack(value: Row) -> Row:
@@ -340,7 +352,7 @@ def drop_rest(conversion: Conversion, output: Any, usage: Row) -> None:
 
 def usage_of(output: Any) -> Row:
     """Return the tokens that the response of a model's API counts, and its model."""
-    response = unwrap.as_dict(output)
+    response = unwrap.as_dict(output[-1] if isinstance(output, list) and output else output)  # or the end of a stream
     sources = [unwrap.as_dict(unwrap.at(response, f"/{name}")) for name in _USAGES]
     usage = unwrap.usage(*sources, {name: response.get(name) for name in _OLLAMA})
     if "input_tokens" in usage:  # Anthropic counts cached tokens apart

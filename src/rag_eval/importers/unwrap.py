@@ -27,6 +27,7 @@ REDACTED = "__REDACTED__"
 _USERS = ("user", "human", "HumanMessage", "HumanMessageChunk")
 _ASSISTANTS = ("assistant", "ai", "model", "AIMessage", "AIMessageChunk")
 ROLES = (*_USERS, *_ASSISTANTS, "system", "developer", "tool", "function")
+_PART = {"type", "text", "annotations", "citations"}  # fields of a part of a message; documents have others
 TOKEN_KEYS = {
     "input_tokens": """
         input_tokens prompt_tokens promptTokens inputTokens input prompt inputTokenCount promptTokenCount
@@ -174,17 +175,7 @@ def answer_text(value: Value) -> str | None:
     a tool follows; in a list of lists that of the last one. The parts of a stream are joined.
     """
     if isinstance(value, list):
-        value = _messages(value)
-        after = max(_asked(value), default=-1) + 1
-        messages = [message for message in value[after:] if role_of(message) in (*_ASSISTANTS, "message")]
-        messages = [message for message in messages if message is value[-1] or not as_dict(message).get("tool_calls")]
-        texts = [text for message in messages if (text := message_text(message))]
-        if not texts and value and all(isinstance(item, str) for item in value):
-            return "".join(value) if len(value) == 1 or _is_stream(value) else None
-        are_parts = not texts and all(
-            _part_text(part) and not role_of({**part, "type": ""}) for part in map(as_dict, value)
-        )
-        return message_text({"content": value}) if are_parts else texts[-1] if texts else None
+        return _answer_in_list(value)
     if not isinstance(value, dict):
         return value if isinstance(value, str) else None
     if value.get("lc") or role_of(value) in _ASSISTANTS:
@@ -196,6 +187,21 @@ def answer_text(value: Value) -> str | None:
             return message_text(first.get("message") or first.get("content", first)) or message_text(first.get("text"))
     outputs = (*(value[key] for key in ANSWER_FIELDS if value.get(key)), _parts(value))
     return next((text for output in outputs if output and (text := answer_text(output))), None)
+
+
+def _answer_in_list(value: list[Value]) -> str | None:
+    """Return the answer in the chunks of a stream, in messages, in parts of one message, or in a single text."""
+    if value and all(as_dict(item).get("object") == "chat.completion.chunk" for item in value):
+        return "".join(text for item in value if isinstance(text := at(item, "/choices/0/delta/content"), str)) or None
+    value = _messages(value)
+    after = max(_asked(value), default=-1) + 1
+    messages = [message for message in value[after:] if role_of(message) in (*_ASSISTANTS, "message")]
+    messages = [message for message in messages if message is value[-1] or not as_dict(message).get("tool_calls")]
+    texts = [text for message in messages if (text := message_text(message))]
+    if not texts and value and all(isinstance(item, str) for item in value):
+        return "".join(value) if len(value) == 1 or _is_stream(value) else None
+    are_parts = not texts and all(as_dict(part) and part.keys() <= _PART for part in value)
+    return message_text({"content": value}) if are_parts else texts[-1] if texts else None
 
 
 def _position(choice: Value) -> float:

@@ -26,7 +26,7 @@ from rag_eval.importers.datasets import dataset_of
 from rag_eval.importers.documents import documents
 from rag_eval.importers.draft import ConversionOptions
 from rag_eval.importers.table import FORMS, header, is_sufficient, suggested
-from rag_eval.importers.unwrap import nanoseconds
+from rag_eval.importers.unwrap import first_keys, nanoseconds
 from rag_eval.metrics import METRICS
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files, imported, recognised
@@ -274,7 +274,9 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
             deque(documents(Files(reader, [path]), path), maxlen=0)  # reads all, to name invalid JSON
             reader.ledger.stop_on_problems()
         hint = f"Map its fields: {shell_line('rag-eval', 'import', 'table', path)} --suggest-map"
-        raise UsageError(f"{path} has no known format. {hint}. Or name the format: rag-eval import --help")
+        names = header(Files(reader.silent(), [path]), path)
+        fields = f": its fields are {first_keys(dict.fromkeys(names))}" if names else ""
+        raise UsageError(f"{path} has no known format{fields}. {hint}. Or name the format: rag-eval import --help")
     name = getattr(form, kind or "trace") or ("" if kind else form.gold)
     other = form.gold if name == form.trace else form.trace
     if not name:
