@@ -152,7 +152,7 @@ def test_a_gold_set_in_another_folder_has_not_changed(project, score):
     project.done("and change an item")
     _, report = score("--base=main")
     (finding,) = [finding for finding in report["findings"] if finding["code"] == "gold-not-governed"]
-    assert finding["message"] == "1 gold item changed, and no policy requires a sign-off"
+    assert finding["message"] == "1 change of the gold set, and no policy requires a sign-off"
 
 
 def test_the_advice_to_sign_names_a_key_if_one_is_required(project, score):

@@ -657,7 +657,7 @@ def test_gold_that_is_fitted_to_the_answers_is_shown_with_flips_and_turned_gates
     assert score.code == 0  # nothing asks for a sign-off yet
     assert codes(report) == ["gold-fits-output", "gold-not-governed", "gold-turns-gates"]
     (found,) = (item for item in report["findings"] if item["code"] == "gold-not-governed")
-    assert found["message"] == "1 gold item changed, and no policy requires a sign-off"
+    assert found["message"] == "1 change of the gold set, and no policy requires a sign-off"
     (change,) = report["gold_changes"]
     assert (change["qid"], change["verb"], change["before"], change["after"]) == ("Q1", "changed", "NOT_CITED", "OK")
     turn = next(item for item in report["gate_turns"] if item["name"] == "precision")

@@ -285,7 +285,7 @@ def _unsigned(context: ReviewContext, policies: list[SignoffPolicy], diff: GoldD
     if enforced:
         yield from violations
     elif violations and not (is_same and _OF_ITEMS.issuperset(finding.code for finding in violations)):
-        what = quantity(len(diff.changes), "gold item changed", "gold items changed")
+        what = f"{quantity(len(diff.changes), 'change')} of the gold set"
         what = what if diff.changes else "the sign-off of the gold set changed"
         yield Finding(
             "gold-not-governed", "warning", f"{what}, and no policy requires a sign-off", _ASK, context.head.gold
