@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 
+@cache
 def read_table(name: str) -> dict[str, Any]:
     """Return the content of a TOML or JSON file in ``data``."""
     from pkgutil import get_data  # importlib.resources loads three times as much, and few runs need either

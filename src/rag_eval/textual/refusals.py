@@ -67,6 +67,7 @@ _MANY_WORDS = 12  # distinct words; so many have a typical word of their languag
 _MIN_SHARE = 1 / 8  # of the typical words of another language, in a text that may refuse in both
 WORD_START = 6
 """Letters of a word that are compared, of hints and of words that a pattern requires."""
+_WORD_END = {True: r"(?!\w)", False: ""}  # by whether spaces separate words
 _ENDS = {"before": r"[\s,:]*$", "concedes": r"\s*$"}  # of the entries that end right before something
 KINDS: tuple[Literal["declines", "lacks"], ...] = ("declines", "lacks")
 """The kinds of patterns that refuse."""
@@ -109,10 +110,7 @@ class Refusal(Struct, frozen=True):
 
 
 class _Rule(Struct, frozen=True):
-    """A pattern that refuses.
-
-    A sentence that it matches has a word of each of the sets ``required``, in this order; ``selective`` is one of them.
-    """
+    """A pattern that refuses. Its sentences have a word of each set of ``required``, in this order."""
 
     kind: Literal["declines", "lacks"]
     text: str
@@ -187,7 +185,7 @@ class Language:
     """The patterns of one language, each compiled at its first use."""
 
     def __init__(self, code: str, index: Mapping[str, Any] | None = None) -> None:
-        self.code, index = code, _index()[code] if index is None else index
+        self.code, index = code, read_table("refusals/index.json")[code] if index is None else index
         self.typical, self.whole, self.hints = (frozenset(index[name]) for name in ("typical", "whole", "hints"))
         self.hints_within: tuple[str, ...] = tuple(index["hints_within"])
         self._patterns: dict[str, re.Pattern[str]] = {}
@@ -201,10 +199,6 @@ class Language:
     def spaced(self) -> bool:
         """Return whether spaces separate words."""
         return bool(self.table.get("spaced", True))
-
-    @property
-    def _end(self) -> str:
-        return r"(?!\w)" if self.spaced else ""
 
     def typical_words(self, words: frozenset[str]) -> int:
         """Return how many words of a text are typical of the language; 1 if it lists none, as its hints are enough."""
@@ -275,7 +269,7 @@ class Language:
                 rules = [rule for rule, match in searched if match]
 
     def candidates(self, sentence: str) -> list[_Rule]:
-        """Return the patterns with a word of each of their sets in a sentence, in the order of the file."""
+        """Return the patterns whose sets each have a word in a sentence, in the order of the file."""
         text = sentence[:_MAX_SENTENCE]
         if self.spaced:
             read = ["", *[word[:WORD_START] for word in _words(text)]]
@@ -283,9 +277,13 @@ class Language:
             read = ["", *chain.from_iterable(zip(text, map("".join, pairwise(f"{text} ")), strict=True))]
         words, by_word = frozenset(read), self._by_word
         numbers = {number for word in words if word in by_word for number in by_word[word]}
-        rules = [self._rules[number] for number in sorted(numbers)]
-        rules = [rule for rule in rules if not any(map(words.isdisjoint, rule.required))]
-        return [rule for rule in rules if _has_in_order(read, rule.required)]
+        rules = []
+        for number in sorted(numbers):
+            rule, rest = self._rules[number], iter(read)
+            has_all = not any(map(words.isdisjoint, rule.required))
+            if has_all and all(any(word in one for word in rest) for one in rule.required):  # in this order
+                rules.append(rule)
+        return rules
 
     def _is_condition(self, sentence: str, match: _Match) -> bool:
         if self._entry("behind").match(sentence, match.end) or self._entry("case").match(sentence, 0, _MAX_SENTENCE):
@@ -317,10 +315,9 @@ class Language:
         for sentence in rest:
             turn = self._entry("turns").search(sentence, 0, _TURN_WINDOW)
             length = 0 if listing else self._content(sentence, kind)
-            if turn and length:
-                length = self._content(sentence[turn.end() :], kind)
-            if turn and not length:
-                limit = MAX_OFFERED
+            if turn:
+                length = length and self._content(sentence[turn.end() :], kind)
+                limit = limit if length else MAX_OFFERED
             total += length
             if total > limit or (turn and length):
                 return True
@@ -343,28 +340,26 @@ class Language:
     def pattern(self, rule: str) -> re.Pattern[str]:
         """Return a pattern of ``declines`` or ``lacks``, compiled at its first use."""
         if rule not in self._patterns:
-            self._patterns[rule] = re.compile(self._alternatives([rule], end=self._end))
+            self._patterns[rule] = re.compile(self._alternatives(rule, end=_WORD_END[self.spaced]))
         return self._patterns[rule]
 
     def _entry(self, name: str) -> re.Pattern[str]:
         """Return the alternatives of another entry as a pattern, which never matches if there are none."""
         if name not in self._patterns:
+            entry = self.table.get(name, ())
             if name == "turns":
-                text = f"{self._alternatives(self._texts(name), end=self._end)}|;"
+                text = f"{self._alternatives(entry, end=_WORD_END[self.spaced])}|;"
             elif name == "idle":
-                lead, idle = [self._alternatives(self._texts(one), start=False) for one in ("lead", "idle")]
-                text = f"^(?:{lead})?{idle}|{self._alternatives(self._texts('idle_within'))}"
+                lead, idle = [self._alternatives(self.table.get(one, ()), start=False) for one in ("lead", "idle")]
+                text = f"^(?:{lead})?{idle}|{self._alternatives(self.table.get('idle_within', ()))}"
             else:
-                text = self._alternatives(self._texts(name), start=name != "behind", end=_ENDS.get(name, ""))
+                text = self._alternatives(entry, start=name != "behind", end=_ENDS.get(name, ""))
             self._patterns[name] = re.compile(text)
         return self._patterns[name]
 
-    def _texts(self, name: str) -> Sequence[str]:
-        entry = self.table.get(name) or "(?!)"
-        return [entry] if isinstance(entry, str) else entry
-
-    def _alternatives(self, texts: Sequence[str], *, start: bool = True, end: str = "") -> str:
-        parts = [_PART.sub(lambda part: self._words[part[1]], _joined(text)) for text in texts]
+    def _alternatives(self, entry: str | Sequence[str], *, start: bool = True, end: str = "") -> str:
+        texts = [entry] if isinstance(entry, str) else entry
+        parts = [_PART.sub(lambda part: self._words[part[1]], _joined(text)) for text in texts or ["(?!)"]]
         boundary = r"(?<!\w)" if start and self.spaced else ""
         return f"{boundary}(?:{'|'.join(map(fold, parts))}){end}"
 
@@ -378,7 +373,7 @@ class Language:
     @cached_property
     def _rules(self) -> list[_Rule]:
         """Return the patterns that refuse, each with the words that it requires."""
-        table = _required()[self.code]
+        table = read_table("refusals/required.json")[self.code]  # tools/refusal_words.py finds the words
         sets = [frozenset(words.split(" ")) for words in table["words"]]
         return [
             _Rule(kind, text, sets[numbers[0]], [sets[number] for number in numbers[1:]])
@@ -388,7 +383,7 @@ class Language:
 
     @cached_property
     def _by_word(self) -> dict[str, list[int]]:
-        """Return the numbers of the patterns by a word of their most selective set."""
+        """Return the numbers of the patterns by a word of ``selective``, their most selective set."""
         numbers = defaultdict[str, list[int]](list)
         for number, rule in enumerate(self._rules):
             for word in rule.selective:
@@ -399,18 +394,6 @@ class Language:
 @cache
 def _languages() -> tuple[Language, ...]:
     return tuple(map(Language, LANGUAGES))
-
-
-@cache
-def _index() -> dict[str, dict[str, Any]]:
-    """Return the hints, typical words and whole claims of each language, folded."""
-    return read_table("refusals/index.json")
-
-
-@cache
-def _required() -> dict[str, dict[str, Any]]:
-    """Return the words that the patterns of each language require, which ``tools/refusal_words.py`` finds."""
-    return read_table("refusals/required.json")
 
 
 @cache
@@ -434,12 +417,6 @@ def _hinted_within() -> tuple[list[Language], list[Language]]:
 def _words(text: str) -> list[str]:
     """Return the words of a folded text."""
     return tokens(text) if text.isascii() else _WORD.findall(text)
-
-
-def _has_in_order(words: Sequence[str], required: Sequence[frozenset[str]]) -> bool:
-    """Return whether the words have one of each set, in this order."""
-    rest = iter(words)
-    return all(any(word in one for word in rest) for one in required)
 
 
 @cache
