@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     Kind = Literal["declines", "lacks", "whole", "empty"]
 
-VERSION = 9
+VERSION = 10
 """Version of the patterns and limits below. Scores are comparable only under the same version."""
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "ru", "tr", "ar", "zh", "ja", "ko")
 MAX_CLAIM = 2000
