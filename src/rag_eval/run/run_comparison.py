@@ -81,8 +81,14 @@ def compare(
         raise UsageError("compare takes reports or paths, not both. Pass the paths of all reports.")
     numbered = [column for number, report in enumerate(reports, 1) for column in _split(f"run {number}", report)]
     columns = _named(numbered) if reports else read_runs(files, options)[0]
-    fix = "Pass other reports or paths."
-    return RunComparison(*compare_columns(columns, options, base, metrics, every, across_judges, fix))
+    check_number_of_runs(columns, "Pass other reports or paths.")
+    return RunComparison(*compare_columns(columns, options, base, metrics, every=every, across_judges=across_judges))
+
+
+def check_number_of_runs(columns: Sequence[Column], fix: str) -> None:
+    """Raise UsageError for too few or too many runs."""
+    if not 1 < len(columns) <= MOST:
+        raise UsageError(f"compare takes 2 to {MOST} runs, not {len(columns)}. {fix}")
 
 
 def compare_columns(
@@ -90,13 +96,11 @@ def compare_columns(
     options: Options,
     base: str | None,
     metrics: Sequence[str],
+    *,
     every: bool,
     across_judges: bool,
-    fix: str,
 ) -> SideBySide:
-    """Compare runs with the one that ``base`` names; ``fix`` ends the error for too few or too many."""
-    if not 1 < len(columns) <= MOST:
-        raise UsageError(f"compare takes 2 to {MOST} runs, not {len(columns)}. {fix}")
+    """Compare runs with the one that ``base`` names."""
     index = 0
     if base is not None:  # the name of a run, its run field or its file
         by_name = [index for index, column in enumerate(columns) if column.name == base]

@@ -12,7 +12,7 @@ from rag_eval.errors import PASSED
 from rag_eval.rendering.comparison import render, render_repeats
 from rag_eval.rendering.html import comparison_page, repeats_page
 from rag_eval.run.options import Options
-from rag_eval.run.run_comparison import compare_columns, read_runs, repeats_of, systems_of
+from rag_eval.run.run_comparison import check_number_of_runs, compare_columns, read_runs, repeats_of, systems_of
 
 FORMATS = ("table", "markdown", "html", "json", "csv")
 
@@ -58,8 +58,9 @@ def run(args: argparse.Namespace) -> int:
         fix = "Name fewer files."
         if len(columns) == 1:
             fix = "Name another file, or add --repeats for repeats of one system."
+        check_number_of_runs(columns, fix)
         comparison = compare_columns(
-            columns, options, args.base or None, args.metric, args.all, args.across_judges, fix
+            columns, options, args.base or None, args.metric, every=args.all, across_judges=args.across_judges
         )
         if args.pareto and comparison.front is None:
             print_notes("--pareto is ignored, because not every run has a quality value", quiet=args.quiet)
