@@ -31,7 +31,7 @@ from rag_eval.run.scored import rescore
 if TYPE_CHECKING:
     from rag_eval.gates.policy import Policy
     from rag_eval.git.snapshots import CommitTree, Tree
-    from rag_eval.governance.gold_review import ReviewContext
+    from rag_eval.governance.context import ReviewContext
     from rag_eval.readers.gold_file import GoldSet
 
 _NAMED, _VERDICTS_NAMED = 5, 3

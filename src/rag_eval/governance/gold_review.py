@@ -6,8 +6,6 @@ The sign-off policies of both sides apply.
 from __future__ import annotations
 
 import hashlib
-import re
-import shlex
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -19,17 +17,26 @@ from rag_eval.analysis.policy_changes import loosened_gates
 from rag_eval.analysis.report import SignedAt, rejudge
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import DEFAULT_GOLD
-from rag_eval.errors import Finding, InputError, Problem, UsageError
+from rag_eval.errors import Finding, InputError, Problem
 from rag_eval.gates.policy import BOUNDS
 from rag_eval.gates.selection import by_conversation
-from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, has_path, is_folder, read, read_regular
+from rag_eval.git.snapshots import NOTHING, Irregular, differing, has_path, read
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
-from rag_eval.gold.signoff import repository
-from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, proves, unchecked
+from rag_eval.gold.signoff.identity import NO_PROOF, proves, unchecked
+from rag_eval.governance.context import GoldDiff, ReviewContext
+from rag_eval.governance.gold_signoff import (
+    LFS,
+    is_enforced,
+    named_gold,
+    review_signoff,
+    signoff_policies,
+    ungoverned,
+    unsigned,
+    untracked,
+)
 from rag_eval.readers.gold_file import StoredGold, stored_gold_set
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.run_file import sidecar_of
-from rag_eval.readers.source import PACKED
 from rag_eval.run.base_policy import gates_about, gold_named_by, stored_at
 from rag_eval.run.scored import rescore, rescore_on
 
@@ -39,8 +46,6 @@ if TYPE_CHECKING:
     from rag_eval.gates.policy import GateResult, Policy
     from rag_eval.git.snapshots import Tree
     from rag_eval.readers.gold_file import GoldSet
-    from rag_eval.run.authority import Authority
-    from rag_eval.run.options import Options
     from rag_eval.run.scored import ScoredRun
 
 RULES = tuple(
@@ -48,37 +53,8 @@ RULES = tuple(
     "substr-in-citation substr-common no-citation expected-without-substr question-blank".split()
 )
 """The rules of `gold lint` that say that an item judges too little."""
-_OF_ITEMS = {"unsigned-change", "replayed-record"}
 _SHOWN = 5
-_ASK = "To require a sign-off, write in eval-gates.yml: signoff: {require: record}."
 _ANSWERS = 20_000  # of the run, in which a substring is searched
-_LFS = re.compile(
-    rb"version https://git-lfs\.github\.com/spec/.*?^oid sha256:([0-9a-f]{64})$", re.DOTALL | re.MULTILINE
-)
-
-
-class ReviewContext:
-    """A scored run, its options, and the authority that it is compared with.
-
-    ``head`` is the policy of the pull request, ``base`` that of the base branch; ``policies`` are those that apply.
-    """
-
-    def __init__(self, authority: Authority, run: ScoredRun, options: Options) -> None:
-        self.authority, self.run, self.options = authority, run, options
-        self.head, self.base, self.policies = run.inputs.policy, run.inputs.base, run.inputs.policies
-
-
-class GoldDiff(NamedTuple):
-    """The differences between the scored gold and the gold of the base.
-
-    ``changes`` have no labels. ``old`` is None if the base has no gold. ``not_comparable`` is the reason why the two
-    could not be compared.
-    """
-
-    changes: tuple[GoldChange, ...] = ()
-    old: GoldSet | None = None
-    new: GoldSet | None = None
-    not_comparable: str = ""
 
 
 class GoldReview(NamedTuple):
@@ -100,17 +76,17 @@ def review_gold(context: ReviewContext) -> GoldReview:
             return GoldReview()
         policies = [policy for policy in signoff_policies(context) if policy.gold == path]
         return GoldReview(
-            findings=tuple(_unsigned(context, policies[:1], GoldDiff()) if policies else [_ungoverned(context)])
+            findings=tuple(unsigned(context, policies[:1], GoldDiff()) if policies else [ungoverned(context)])
         )
     diff = compare(context)
-    findings, policy = _review_signoff(context, path, diff)
+    findings, policy = review_signoff(context, path, diff)
     _refuse_other_bytes(context)
     if diff.old is None and diff.changes and context.base:
         message = "the base branch has no gold set at the path in its gates file, so all items count as new"
         fix = "Name the gold set in the gates file by its path on the base branch."
         findings.append(Finding("gold-not-on-base", "warning", message, fix, file))
     if diff.not_comparable:
-        findings.append(_untracked(context, f"cannot be compared: {diff.not_comparable}"))
+        findings.append(untracked(context, f"cannot be compared: {diff.not_comparable}"))
     is_unproved = not authority.people and diff.changes and is_enforced(context)
     if policy and is_unproved and (asked := unchecked(policy, NO_PROOF)):
         where = "on this event" if authority.ci else "outside GitHub Actions"
@@ -196,143 +172,6 @@ def _count_name(gate: GateResult) -> str:
     return gate.label if gate.direction in BOUNDS else f"{gate.label} {gate.direction}"
 
 
-# --- who signed the changes ------------------------------------------------------------------------------------------
-
-
-def _review_signoff(
-    context: ReviewContext, path: str | None, diff: GoldDiff
-) -> tuple[list[Finding], SignoffPolicy | None]:
-    """Return the sign-off findings and the sign-off policy of the gold, None if it has none."""
-    if path is None:
-        return [_untracked(context, "is outside the repository")], None
-    try:
-        blob = read(context.authority.after, path)
-    except Irregular as error:
-        if not is_folder(error, path):
-            raise
-        return [_without_items(context, repository.no_items(path))], None
-    if blob is None:
-        return [_untracked(context, "is not in the commit under test")], None
-    if _LFS.match(blob):
-        is_same = blob == read_regular(context.authority.fork, path) and not is_enforced(context)
-        return [] if is_same else [_without_items(context, repository.in_lfs(path))], None
-    if (read(context.authority.head, path) or b"").startswith(PACKED):
-        return [_without_items(context, repository.packed(path))], None
-    policies = signoff_policies(context)
-    policy_of_gold = next((policy for policy in policies if policy.gold == path), None)
-    findings = list(_unsigned(context, policies, diff)) if policy_of_gold else [_ungoverned(context)]
-    return findings, policy_of_gold or SignoffPolicy(gold=path)
-
-
-def violations_of_base_policy(context: ReviewContext) -> list[str]:
-    """Return the codes that block sign-off of this change now, but not under the head's own policy."""
-    if not is_enforced(context):
-        return []
-    policies, authority = signoff_policies(context), context.authority
-    now = {violation.code for policy in policies for violation in _check(context, policy)}
-    if now and (authority.signoff == "require" or "signoff" in context.head.stated):
-        head_policy = _head_signoff_policy(context)
-        now -= {item.code for item in _check(context, head_policy or SignoffPolicy().for_gold(named_gold(context)))}
-    return sorted(now)
-
-
-def signoff_policies(context: ReviewContext) -> list[SignoffPolicy]:
-    """Return the sign-off policies that apply: the base's, and the head's if its paths differ."""
-    authority = context.authority
-    head = _head_signoff_policy(context)
-    path = authority.on_base(context.base.file) if context.base else None
-    base = signoff_policy_at(context, authority.gates, path)
-    first = authority.fork is NOTHING or authority.gates is None
-    return repository.policies_in_force(base, head, named_gold(context), first=first)
-
-
-def _head_signoff_policy(context: ReviewContext) -> SignoffPolicy | None:
-    path = context.authority.inside(context.head.file) if context.head.file else None
-    return signoff_policy_at(context, context.authority.head, path)
-
-
-def signoff_policy_at(context: ReviewContext, tree: Tree | None, path: str | None) -> SignoffPolicy | None:
-    """Return the sign-off policy of a gates file for the scored gold, None without one."""
-    policy = repository.policy_at(tree, path) if tree and path else None
-    return policy.for_gold(named_gold(context)) if policy else None
-
-
-def named_gold(context: ReviewContext) -> str | None:
-    """Return the path of the gold that the caller named, by the links of the base."""
-    path = context.authority.on_base(context.options.gold) if context.options.gold else None
-    return follow_links(context.authority.fork, path) if path else None
-
-
-def is_enforced(context: ReviewContext) -> bool:
-    """Return whether an unsigned change fails the run, by option or by a policy that applies."""
-    asked = context.authority.signoff
-    return asked == "require" or (asked == "policy" and any("signoff" in policy.stated for policy in context.policies))
-
-
-def _unsigned(context: ReviewContext, policies: list[SignoffPolicy], diff: GoldDiff) -> Iterator[Finding]:
-    if context.authority.signoff == "off":
-        yield Finding("signoff-off", "warning", "signoff: off turns off the sign-off check")
-        return
-    enforced = is_enforced(context)
-    try:
-        violations = [finding for policy in policies for finding in _check(context, policy)]
-    except (InputError, UsageError) as error:  # such as gold that is packed on one side: sign-off reads lines
-        if enforced:
-            raise
-        yield _without_items(context, error.first)
-        return
-    is_same = not diff.changes and not diff.not_comparable  # the gold set may still have another path
-    if enforced:
-        yield from violations
-    elif violations and not (is_same and _OF_ITEMS.issuperset(finding.code for finding in violations)):
-        what = f"{quantity(len(diff.changes), 'change')} of the gold set"
-        what = what if diff.changes else "the sign-off of the gold set changed"
-        yield Finding(
-            "gold-not-governed", "warning", f"{what}, and no policy requires a sign-off", _ASK, context.head.gold
-        )
-
-
-def _check(context: ReviewContext, policy: SignoffPolicy) -> list[Finding]:
-    authority, has_no_base = context.authority, context.authority.gates is None
-    # A branch's name may contain shell commands.
-    since = "--baseline" if has_no_base else f"--base {shlex.quote(authority.ref)}"
-    since += " --key ~/.ssh/id_ed25519" if policy.require == "signature" else ""
-    states = repository.GoldStates(
-        authority.fork,
-        authority.head,
-        authority.ref,
-        authority.used_records,
-        has_no_base,
-        restore=authority.commit or authority.ref,
-        rules=authority.gates,
-    )
-    return repository.findings(states, policy, f"rag-eval gold signoff {since} --reason '…'", authority.people)
-
-
-def _ungoverned(context: ReviewContext) -> Finding:
-    message = "the scored gold set is not the one in the sign-off policy"
-    fix = "Name the same gold file in the gates file and under signoff."
-    return _unsure(context, "gold-not-governed", message, fix)
-
-
-def _untracked(context: ReviewContext, where: str) -> Finding:
-    """Return the finding that nobody knows who signed changes of gold that git does not have."""
-    message = f"the gold set {where}, so the signers of its changes are unknown"
-    return _unsure(context, "gold-not-in-git", message, "Commit the gold set.")
-
-
-def _without_items(context: ReviewContext, why: str) -> Finding:
-    message, _, fix = why.partition(". ")
-    return _unsure(context, "gold-not-in-items", message, fix)
-
-
-def _unsure(context: ReviewContext, code: str, message: str, fix: str) -> Finding:
-    return Finding(code, "error" if is_enforced(context) else "warning", message, fix, context.head.gold)
-
-
-# --- the gold of both sides -------------------------------------------------------------------------------------------
-
-
 def compare(context: ReviewContext) -> GoldDiff:
     """Compare the scored gold with the gold that the base's policy names; raise InputError if that is unreadable."""
     authority, run, scored_path = context.authority, context.run, context.head.gold
@@ -344,7 +183,7 @@ def compare(context: ReviewContext) -> GoldDiff:
     committed = _scored_bytes(context)
     if data is not None and data == committed:
         return GoldDiff()
-    if data is not None and (pointer := _LFS.match(data)):
+    if data is not None and (pointer := LFS.match(data)):
         same = pointer[1].decode() == run.gold_sha256
         return GoldDiff(not_comparable="" if same else f"{quoted(stored.path)} is in Git LFS on the base")
     old = stored_gold_set(stored)
