@@ -170,7 +170,7 @@ def test_exactly_the_gates_that_judge_fewer_cases_are_named(before, after):
     output = [(item.code, item.level, item.file, item.message) for item in fewer_cases(before, after, "g.jsonl")]
     counts = ", ".join(f"{name} {before[name]} → {after.get(name, 0)}" for name in fallen)
     are = "1 gate judges" if len(fallen) == 1 else f"{len(fallen)} gates judge"
-    message = f"{are} fewer cases than with the gold of the base branch or in the baseline: {counts}"
+    message = f"{are} fewer of the cases of the base branch's gold or of the baseline: {counts}"
     assert output == ([("fewer-cases", "warning", "g.jsonl", message)] if fallen else [])
 
 

@@ -159,12 +159,12 @@ def turning_must_pass(before: Iterable[Finding], after: Iterable[Finding], file:
 
 
 def fewer_cases(before: Mapping[str, int], now: Mapping[str, int], file: str) -> Iterator[Finding]:
-    """Yield a warning when gates judge fewer cases than on the gold of the base; a slice may have none any more."""
+    """Yield a warning when gates judge fewer of the cases on the gold of the base; a slice may have none any more."""
     fallen = [name for name in _without_counts(before) if now.get(name, 0) < before[name]]
     if fallen:
         judge = quantity(len(fallen), "gate judges", "gates judge")
         counts = _joined([f"{name} {before[name]} → {now.get(name, 0)}" for name in fallen])
-        message = f"{judge} fewer cases than with the gold of the base branch or in the baseline: {counts}"
+        message = f"{judge} fewer of the cases of the base branch's gold or of the baseline: {counts}"
         yield Finding("fewer-cases", "warning", message, "Keep the questions and their labels.", file)
 
 

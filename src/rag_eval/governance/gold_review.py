@@ -6,6 +6,7 @@ The sign-off policies of both sides apply.
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -145,16 +146,37 @@ def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldRevie
     findings += gold_impact.gates_that_pass_now(freed_gates, file)
     findings += gold_impact.regrouped(freed_gates, diff.old.golds, diff.new.golds, file, policy.statistics.cluster)
     findings += gold_impact.turning_must_pass(old.findings, new.findings, file)
-    then, now = _counts(old, run.earlier), {_count_name(gate): gate.n for gate in new.gates}
-    then["must_pass"], now["must_pass"] = (_count_must_pass(report, policy) for report in (old, new))
-    findings += gold_impact.fewer_cases(then, now, file)
+    findings += gold_impact.fewer_cases(*_case_counts(old, new, run.earlier, policy), file)
     findings += gold_impact.lost_labels(diff.changes, diff.old.golds, diff.new.golds, file)
     findings += _item_findings(context, diff.old, diff.new, [i.qid for i in diff.changes if i.verb != "removed"])
     return GoldReview(tuple(changes), tuple(gold_impact.gate_turns(old.gates, new.gates)), tuple(findings))
 
 
-def _count_must_pass(report: Report, policy: Policy) -> int:
-    return sum(not {case.qid, *case.slices}.isdisjoint(policy.must_pass) for case in report.questions)
+def _case_counts(
+    old: Report, new: Report, earlier: Earlier | None, policy: Policy
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the numbers of cases under gates and ``must_pass``: on the base's gold, and those left on the changed one.
+
+    Cases that a slice loses are not made up for by others that it gets.
+    """
+    then, now = _counts(old, earlier), {_count_name(gate): gate.n for gate in new.gates}
+    before, after = map(_members, (old, new))
+    for gate in new.gates:
+        if gate.slice and (lost := len(before[gate.slice] - after[gate.slice])):
+            name = _count_name(gate)
+            now[name] = min(now[name], max(0, then.get(name, 0) - lost))
+    cases, left = (set().union(*(members[name] for name in policy.must_pass)) for members in (before, after))
+    then["must_pass"], now["must_pass"] = len(cases), len(cases & left)
+    return then, now
+
+
+def _members(report: Report) -> dict[str, set[tuple[str, str | None]]]:
+    """Return the cases, by question and run, of each question and slice."""
+    members = defaultdict[str, set[tuple[str, str | None]]](set)
+    for case in report.questions:
+        for name in (case.qid, *case.slices):
+            members[name].add((case.qid, case.run))
+    return members
 
 
 def _counts(old: Report, earlier: Earlier | None) -> dict[str, int]:
