@@ -16,7 +16,7 @@ from depth import examples
 from hostile import PIECES, TEXTS, replaced
 from html_page import Page, local, said
 from rag_eval import api
-from rag_eval.analysis.case_details import CaseDetails, Named
+from rag_eval.analysis.case_details import CaseDetails, Source
 from rag_eval.rendering import cases, gates_table, summary
 from rag_eval.rendering.html import element, plots
 from rag_eval.rendering.html.element import Markup, tag
@@ -171,8 +171,8 @@ DETAILS = {
     "wanted": ("30 days",),
     "evidence": ("a",),
     "answer": (Segment("yes ", "plain"), Segment("14", "made_up")),
-    "cited": (Named("b", None, False, True),),
-    "retrieved": (Named("a", 1, True, True, (Segment("in ", "plain"), Segment("30 days", "best"))),),
+    "cited": (Source("b", None, False, True),),
+    "retrieved": (Source("a", 1, True, True, (Segment("in ", "plain"), Segment("30 days", "best"))),),
 }
 
 
@@ -200,7 +200,7 @@ def test_a_question_unfolds_to_answer_evidence_and_reason():
 @examples(25)
 def test_hostile_texts_in_the_details_are_text(texts):
     pieces = tuple(Segment(text, state) for text, state in zip(texts, STATES * 2, strict=False))
-    names = tuple(Named(text, None, True, True, pieces) for text in texts)
+    names = tuple(Source(text, None, True, True, pieces) for text in texts)
     plain_texts = {"question": texts[0], "error": texts[-1], "meaning": texts[0], "next": texts[-1]}
     lists = {"wanted": tuple(texts), "evidence": tuple(texts), "bad": tuple(texts)}
     page = unfolded(from_json(report_of("bad")), **plain_texts, **lists, answer=pieces, cited=names, retrieved=names)

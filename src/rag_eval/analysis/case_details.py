@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rag_eval.analysis.report import Report
@@ -85,39 +86,7 @@ def _bad(name: str, score: JsonScore, gates: Sequence[GateResult]) -> bool:
     return any(not bound.gate.keeps(as_float(score)) for bound in bounds)
 
 
-def failed_row(
-    case: Case, question: Question, gates: Mapping[str, Sequence[GateResult]], gold: Row, trace: Row | None
-) -> dict[str, Any]:
-    """Return one failed case: what went wrong, where to look, the ranks of the gold evidence, and its rows."""
-    retrieved = {name: rank for rank, name in enumerate(case.trace.retrieved, 1)}
-    ranking = case.ranking
-    return {
-        "kind": KIND,
-        "qid": question.qid,
-        "run": question.run,
-        "label": question.label,
-        "meaning": MEANING[question.label],
-        "look_at": STAGE.get(question.label, "the scores below"),
-        "next": NEXT.get(question.label, "Read the scores below: the label is good, a gated metric is not."),
-        "bad": bad_scores(question, gates),
-        "ranks": {
-            "gold_citations": {name: retrieved.get(name) for name in case.gold.citations},
-            "level": ranking.level if ranking else None,
-            "relevant_found": list(ranking.first_ranks) if ranking else [],
-            "evidence": {"level": case.evidence_level or None, "first": case.evidence_rank},
-        },
-        "cited_evidence": [name for name in case.cites if name in case.cited_evidence],
-        "cited_not_retrieved": [name for name in case.cites if name not in retrieved],
-        "refused": case.refused,
-        "scores": dict(question.scores),
-        "gold_line": question.gold_line,
-        "trace_line": question.trace_line,
-        "gold": gold,
-        "trace": trace,
-    }
-
-
-class Named(NamedTuple):
+class Source(NamedTuple):
     """A cited or retrieved id: its rank among the retrieved ids (None if not retrieved), and what points at it.
 
     ``text`` is a chunk's text in pieces around its highlights, empty if the trace has no text.
@@ -128,6 +97,51 @@ class Named(NamedTuple):
     expected: bool
     cited: bool
     text: tuple[Segment, ...] = ()
+
+
+def sources(
+    case: Case,
+    names: Iterable[str],
+    shown: Callable[[str], str] = str,
+    texts: Mapping[str, tuple[Segment, ...]] = MappingProxyType({}),
+) -> tuple[Source, ...]:
+    """Return ids that a case cites, retrieves or expects; ``shown`` masks an id, ``texts`` are by id."""
+    ranks = {name: rank for rank, name in enumerate(case.trace.retrieved, 1)}
+    return tuple(
+        Source(shown(name), ranks.get(name), case.is_evidence(name), name in case.cites, texts.get(name, ()))
+        for name in names
+    )
+
+
+def failed_row(
+    case: Case, question: Question, gates: Mapping[str, Sequence[GateResult]], gold: Row, trace: Row | None
+) -> dict[str, Any]:
+    """Return one failed case: what went wrong, where to look, the ranks of the gold evidence, and its rows."""
+    ranking, cited = case.ranking, sources(case, case.cites)
+    return {
+        "kind": KIND,
+        "qid": question.qid,
+        "run": question.run,
+        "label": question.label,
+        "meaning": MEANING[question.label],
+        "look_at": STAGE.get(question.label, "the scores below"),
+        "next": NEXT.get(question.label, "Read the scores below: the label is good, a gated metric is not."),
+        "bad": bad_scores(question, gates),
+        "ranks": {
+            "gold_citations": {source.id: source.rank for source in sources(case, case.gold.citations)},
+            "level": ranking.level if ranking else None,
+            "relevant_found": list(ranking.first_ranks) if ranking else [],
+            "evidence": {"level": case.evidence_level or None, "first": case.evidence_rank},
+        },
+        "cited_evidence": [source.id for source in cited if source.expected],
+        "cited_not_retrieved": [source.id for source in cited if source.rank is None],
+        "refused": case.refused,
+        "scores": dict(question.scores),
+        "gold_line": question.gold_line,
+        "trace_line": question.trace_line,
+        "gold": gold,
+        "trace": trace,
+    }
 
 
 class CaseDetails(NamedTuple):
@@ -144,8 +158,8 @@ class CaseDetails(NamedTuple):
     wanted: tuple[str, ...]
     contained: bool
     evidence: tuple[str, ...]
-    cited: tuple[Named, ...]
-    retrieved: tuple[Named, ...]
+    cited: tuple[Source, ...]
+    retrieved: tuple[Source, ...]
     cut: int
     meaning: str
     next: str
@@ -155,31 +169,29 @@ class CaseDetails(NamedTuple):
 def case_details(case: Case, question: Question, gates: Mapping[str, Sequence[GateResult]]) -> CaseDetails:
     """Return a case for people, its texts masked and cut."""
     gold, trace, retrieved = case.gold, case.trace, case.trace.retrieved
-    ranks = {name: rank for rank, name in enumerate(retrieved, 1)}
     evidence = [*gold.citations, *(gold.expected_documents or gold.relevant_docs or ())]
     wanted = (gold.expected_answer,) if gold.expected_answer else gold.substrings or gold.expected_claims or ()
-    texts, highlights = case.chunk_texts, [*answer_marks(case.evidence)]
-    with_text = [chunk.id for chunk in case.ranked_chunks if chunk.text is not None]
-    pieces = {}
-    for index, name in enumerate(with_text[:_CHUNKS]):  # from a little before the first highlight on
+
+    def hidden(text: str) -> str:
+        return "".join(piece.text for piece in _pieces(text, [], case, _ANSWER))
+
+    texts: dict[str, tuple[Segment, ...]] = {}
+    for index, (name, text) in enumerate([*case.texts_by_id.items()][:_CHUNKS]):
         spans = [item.span for item in case.evidence if item.chunk == index and item.span is not None]
-        first = max(0, min((low for low, _ in spans), default=0) - _BEFORE) if len(texts[index]) > _CHUNK else 0
-        pieces[name] = _pieces(texts[index], [Mark(*span, "best") for span in spans], case, _CHUNK, first)
-
-    def named(name: str, text: tuple[Segment, ...] = ()) -> Named:
-        return Named(_hidden(name, case), ranks.get(name), case.is_evidence(name), name in case.cites, text)
-
+        # A long text is shown from a little before the first highlight on.
+        first = max(0, min((low for low, _ in spans), default=0) - _BEFORE) if len(text) > _CHUNK else 0
+        texts[name] = _pieces(text, [Mark(*span, "best") for span in spans], case, _CHUNK, first)
     return CaseDetails(
-        question=_hidden(gold.question, case),
-        answer=_pieces(case.claim, highlights, case, _ANSWER),
-        error=_hidden(trace.error or "", case)[:_ANSWER],
+        question=hidden(gold.question),
+        answer=_pieces(case.claim, [*answer_marks(case.evidence)], case, _ANSWER),
+        error=hidden(trace.error or "")[:_ANSWER],
         refused=case.refused,
         answerable=gold.answerable,
-        wanted=tuple(_hidden(text, case) for text in wanted[:_TEXTS]),
+        wanted=tuple(map(hidden, wanted[:_TEXTS])),
         contained=case.contained,
-        evidence=tuple(_hidden(name, case) for name in dict.fromkeys(evidence[:_TEXTS])),
-        cited=tuple(named(name) for name in dict.fromkeys(case.cites[:_CHUNKS])),
-        retrieved=tuple(named(name, pieces.get(name, ())) for name in retrieved[:_CHUNKS]),
+        evidence=tuple(map(hidden, dict.fromkeys(evidence[:_TEXTS]))),
+        cited=sources(case, dict.fromkeys(case.cites[:_CHUNKS]), hidden),
+        retrieved=sources(case, retrieved[:_CHUNKS], hidden, texts),
         cut=max(0, len(retrieved) - _CHUNKS),
         meaning=MEANING[question.label],
         next=NEXT.get(question.label, ""),
@@ -194,7 +206,3 @@ def _pieces(text: str, marks: Sequence[Mark], case: Case, limit: int, start: int
     before = [Segment("… ", PLAIN)] if start else []
     after = [Segment(" …", PLAIN)] if len(text) > start + limit else []
     return (*before, *masked_segments(text, marks, leaks, start, start + limit), *after)
-
-
-def _hidden(text: str, case: Case) -> str:
-    return "".join(piece.text for piece in _pieces(text, [], case, _ANSWER))

@@ -236,9 +236,14 @@ class Case:
         return without_citations(self.claim, (*self.cites, *self.trace.retrieved))
 
     @cached_property
+    def texts_by_id(self) -> dict[str, str]:
+        """Return the texts of the chunks that have one by id, as ranked."""
+        return {chunk.id: chunk.text for chunk in self.ranked_chunks if chunk.text is not None}
+
+    @cached_property
     def chunk_texts(self) -> tuple[str, ...]:
         """Return the texts of the chunks that have one, as ranked."""
-        return tuple([chunk.text for chunk in self.ranked_chunks if chunk.text is not None])
+        return tuple(self.texts_by_id.values())
 
     @cached_property
     def cited_chunks(self) -> tuple[Chunk, ...]:
@@ -307,7 +312,7 @@ class Case:
         """Return the input of a judge; None if there is no answer to judge: a refusal, an error, an attack."""
         if not self.handed_out or not self.counts:
             return None
-        texts = [{"id": chunk.id, "text": chunk.text} for chunk in self.ranked_chunks if chunk.text is not None]
+        texts = [{"id": name, "text": text} for name, text in self.texts_by_id.items()]
         shown = {"question": self.gold.question, "answer": self.claim, "citations": [*self.cites], "chunks": texts}
         if self.gold.history:
             shown["history"] = [{"role": one.role, "content": one.content} for one in self.gold.history]

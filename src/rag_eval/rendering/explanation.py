@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import asdict
 
-from rag_eval.analysis.case_details import NEXT
+from rag_eval.analysis.case_details import NEXT, sources
 from rag_eval.cases import MEANING, Case, label
 from rag_eval.common.escaping import one_line
 from rag_eval.metrics import Measure, Metric, range_in_words, score_in_words, single_score
@@ -91,7 +91,7 @@ def _scores(case: Case, wanted: Sequence[Measure]) -> dict[str, Score | None]:
 
 
 def _facts(case: Case) -> Iterator[str]:
-    gold, trace = case.gold, case.trace
+    gold, trace, cited = case.gold, case.trace, sources(case, case.cites)
     for message in gold.history or ():
         yield f"{message.role:<12} {one_line(message.content, _WIDTH)}"
     yield f"question     {one_line(gold.question, _WIDTH)}"
@@ -109,8 +109,8 @@ def _facts(case: Case) -> Iterator[str]:
             "doc": [*(gold.expected_documents or gold.doc_grades or gold.relevant_docs or ())],
         }
         yield f"evidence     {_joined(named[case.evidence_level])} (by {case.evidence_level})"
-        yield f"cites it     {_joined([name for name in case.cites if name in case.cited_evidence])}"
-    unretrieved = [cite for cite in case.cites if cite not in trace.retrieved]
+        yield f"cites it     {_joined([source.id for source in cited if source.expected])}"
+    unretrieved = [source.id for source in cited if source.rank is None]
     more = f"; not retrieved: {_joined(unretrieved)}" if unretrieved else ""
     yield f"cited        {_joined(case.cites) if trace.citations is not None else 'no list given'}{more}"
     yield f"retrieved    {_joined(trace.retrieved)}"
@@ -202,8 +202,7 @@ def _sentence(case: Case, evidence: Evidence) -> dict[str, Any]:
     leaked = " ".join(leak.text for leak in case.leaks if leak.category != VERBATIM).lower()
     chunk = None
     if evidence.chunk is not None and evidence.span is not None:
-        identity = [chunk.id for chunk in case.ranked_chunks if chunk.text is not None][evidence.chunk]
-        text = case.chunk_texts[evidence.chunk]
+        identity, text = [*case.texts_by_id.items()][evidence.chunk]
         pieces = masked_segments(text, [Mark(*evidence.span, "best")], case.leaks)
         shown = [piece._asdict() for piece in pieces]
         chunk = {"id": identity, "index": evidence.chunk, "span": [*evidence.span], "text": shown}

@@ -40,7 +40,7 @@ from rag_eval.rendering.html.element import table as write_table
 from rag_eval.rendering.html.element import write_blocks as write
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.case_details import CaseDetails, Named
+    from rag_eval.analysis.case_details import CaseDetails, Source
     from rag_eval.analysis.history import Flaky, Point, Series
     from rag_eval.analysis.report import Report
     from rag_eval.analysis.runs import Repeats, SideBySide
@@ -310,7 +310,7 @@ def _details(question: Question, details: CaseDetails) -> Markup:
     return tag("dl", join(tag("div", tag("dt", name), tag("dd", join(parts))) for name, parts in facts))
 
 
-def _ids(names: Sequence[Named], *, with_rank: bool) -> Markup:
+def _ids(names: Sequence[Source], *, with_rank: bool) -> Markup:
     """Render cited ids with their ranks, or retrieved ids in order, with their texts."""
     if not names:
         return tag("p", tag("em", "(nothing)"))
