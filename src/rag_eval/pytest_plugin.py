@@ -88,7 +88,7 @@ class GatesFile(pytest.File):
             yield self._test(finding.code, f"{finding}. {finding.fix}", True, self.path, 0)
         if not self.config.getoption("--rag-eval-questions"):
             return
-        gold = Path(next((item.path for item in report.inputs if item.role == "gold"), ""))
+        gold = Path(report.paths.get("gold", ""))
         for question in report.questions:
             run = f"[{question.run}]" if question.run is not None else ""
             why = "" if question.label in GOOD else f"{question.label}: {MEANING[question.label]}. {question.question}"

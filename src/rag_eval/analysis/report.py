@@ -127,6 +127,11 @@ class Report(NamedTuple):
         return 0 if self.passed else 1
 
     @property
+    def paths(self) -> dict[str, str]:
+        """Return the paths of the input files by their role, such as gold, trace or gates."""
+        return {item.role: item.path for item in self.inputs}
+
+    @property
     def failed_gates(self) -> list[GateResult]:
         """Return the gates that fail the run."""
         return [gate for gate in self.gates if gate.blocks]

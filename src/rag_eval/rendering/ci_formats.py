@@ -74,7 +74,7 @@ def of_findings(report: Report) -> Iterator[Pointer]:
 
 def of_questions(report: Report, *, in_gold: bool = False) -> Iterator[Pointer]:
     """Yield the wrong questions on the line of their trace; of their gold item without a trace, or if ``in_gold``."""
-    paths = {source.role: source.path for source in report.inputs}
+    paths = report.paths
     for question in report.questions.failing:
         in_trace = question.trace_line and not in_gold
         file, line = ("trace", question.trace_line) if in_trace else ("gold", question.gold_line)
@@ -257,7 +257,7 @@ def _of_gate(report: Report, gate: GateResult) -> _Test:
 
 
 def _of_question(report: Report, question: Question) -> _Test:
-    paths = {item.role: item.path for item in report.inputs}
+    paths = report.paths
     name = one_line(question.qid if question.run is None else f"{question.qid} ({question.run})", 200)
     latency = question.scores.get("latency_total_ms")
     seconds = as_float(latency) / 1000 if latency is not None else 0.0

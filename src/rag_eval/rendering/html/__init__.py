@@ -100,9 +100,8 @@ def _without_captions(parts: Iterable[Markup]) -> str:
 
 def _system(report: Report) -> str:
     """Return the subject of the report: repository and commit if they are known, otherwise the file of the traces."""
-    trace = next((item.path for item in report.inputs if item.role == "trace"), "")
     named = " at ".join(filter(None, [report.ci.repository if report.ci else "", system_commit(report)[:COMMIT]]))
-    return one_line(named or trace.rpartition("/")[2] or report.gates_file or "traces", 90)
+    return one_line(named or report.paths.get("trace", "").rpartition("/")[2] or report.gates_file or "traces", 90)
 
 
 def _header(report: Report) -> Markup:
@@ -129,7 +128,7 @@ def _header(report: Report) -> Markup:
 
 def _facts(report: Report) -> Markup:
     """Return the scored files: repository, commit, models, gold with its size, gates and baseline, as far as known."""
-    run, ci, paths = report.run or {}, report.ci, {item.role: item.path for item in report.inputs}
+    run, ci, paths = report.run or {}, report.ci, report.paths
     models = run.get("models")
     gold = f"{paths.get('gold', 'in memory')}, {cases.count_cases(report)}"
     known = report.baseline
