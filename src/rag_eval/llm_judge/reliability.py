@@ -331,7 +331,7 @@ def _score_lines(agreement: Agreement, scale: Scale) -> Iterator[str]:
             rows.append(("", _text(bias.correlation, sign=True), f"correlation of bias and {name}"))
     yield from grid(["", "value, 95 % interval", ""], rows).split("\n")
     yield ""
-    people = ["bad", "good"] if agreement.binary else [str(score) for score in range(6)]
+    people = ["bad", "good"] if agreement.binary else [str(score) for score in range(MOST + 1)]
     table = [[str(score), *map(str, row)] for score, row in enumerate(agreement.confusion)]
     yield from grid(["judge \\ people", *people], table).split("\n")
     (hit, missed), (wrong, right) = agreement.at_cut

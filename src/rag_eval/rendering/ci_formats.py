@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from xml.etree import ElementTree as ET
 
@@ -91,15 +92,9 @@ def in_repository(file: str, line: int, gates_file: str = "") -> tuple[str, int]
 
 def _inside(path: str) -> str:
     """Return a path from the root of the repository, with forward slashes; empty if it is absolute or leads out."""
-    parts: list[str] = []
-    for part in path.replace("\\", "/").split("/"):
-        if part == ".." and not parts:
-            return ""
-        if part == "..":
-            parts.pop()
-        elif part not in ("", "."):
-            parts.append(part)
-    return "" if path.startswith(("/", "\\")) or path[1:2] == ":" else "/".join(parts)
+    plain = normpath(path.replace("\\", "/"))
+    leads_out = plain.startswith(("/", "../")) or plain in (".", "..") or path[1:2] == ":"
+    return "" if leads_out else plain
 
 
 def render_sarif(report: Report) -> str:
