@@ -17,7 +17,7 @@ from cases import ROOT, gold_row, trace_row, write_rows
 from depth import examples
 from gitrepo import Repo
 from project import apart
-from rag_eval.analysis.history import Contrast, GoldCounts, Point, Reading, Series, flaky, gated, history, point
+from rag_eval.analysis.history import Contrast, GoldCounts, Point, Reading, Series, flaky, gated_metrics, history, point
 from rag_eval.api import Options, run
 from rag_eval.readers.report_file import read_report
 from rag_eval.rendering import history as trend
@@ -275,11 +275,11 @@ def test_the_newest_is_held_against_the_oldest_whatever_lies_between(scored, wro
 
 def test_without_metrics_named_those_of_the_gates_are_shown(scored):
     [report] = [from_json(json.loads(scored(0)))]
-    assert gated(report) == ["precision"]
-    assert gated(report._replace(gates=())) == ["precision", "chr", "under_refusal", "over_refusal"]
+    assert gated_metrics(report) == ["precision"]
+    assert gated_metrics(report._replace(gates=())) == ["precision", "chr", "under_refusal", "over_refusal"]
     alien = report.gates[0]._replace(name="of_another_version")
     metrics = {**report.metrics, "of_another_version": report.metrics["chr"]}
-    assert gated(report._replace(gates=(alien,), metrics=metrics))[0] == "precision"
+    assert gated_metrics(report._replace(gates=(alien,), metrics=metrics))[0] == "precision"
 
 
 def test_a_point_keeps_the_wanted_scores_alone(scored):

@@ -128,7 +128,7 @@ class Series(NamedTuple):
         return [reading.value for reading in self.readings if reading.value is not None]
 
 
-def gated(report: Report) -> list[str]:
+def gated_metrics(report: Report) -> list[str]:
     """Return the metrics that a report's gates judge, otherwise its default metrics."""
     names = dict.fromkeys(gate.name for gate in report.gates if gate.name in report.metrics and find(gate.name))
     return list(names) or [name for name in (FLOORS | CEILINGS).values() if name in report.metrics]

@@ -137,7 +137,7 @@ def worst_slices(report: Report, formatter: TextFormatter) -> list[Block]:
     if not report.slices:
         return []
     bounds, rows, any_few = bounds_of(report), [], False
-    for name in gated(report):
+    for name in gated_in_slices(report):
         whole = report.metrics[name]
         worse = [pair for pair in worst_first(report, name) if _is_worse(pair[1], whole)]
         if not worse:
@@ -190,7 +190,7 @@ def _as_gated(bounds: Bounds, name: str, part: str, result: MetricResult) -> str
     return format_value(gate) if gate is not None else format_number(result.value, name)
 
 
-def gated(report: Report) -> list[str]:
+def gated_in_slices(report: Report) -> list[str]:
     """Return the gated metrics that have a value in some slice."""
     names = {gate.name for gate in report.gates}
     return [name for name in valued(report, report.slices) if name in names]
@@ -212,7 +212,7 @@ def by_field(report: Report) -> dict[str, list[SliceResult]]:
 
 def gated_by_slice(report: Report, formatter: TextFormatter, limit: int = _SLICES) -> list[Block]:
     """List every slice with the value of each gated metric."""
-    names, shown, bounds = gated(report), report.slices[:limit], bounds_of(report)
+    names, shown, bounds = gated_in_slices(report), report.slices[:limit], bounds_of(report)
     rows = [
         [
             formatter.code(part.slice, _TEXT),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_eval.analysis.history import gated
+from rag_eval.analysis.history import gated_metrics
 from rag_eval.analysis.report import Report
 from rag_eval.analysis.runs import Column, Repeats, SideBySide, labels_are_comparable, repeats, shared, side_by_side
 from rag_eval.common.digests import Digests
@@ -179,7 +179,7 @@ def _split(path: str, report: Report) -> Iterator[Column]:
     for case in report.questions:
         cases.setdefault(case.run, {})[case.qid] = case
     for run in sorted(cases, key=lambda run: run or ""):
-        yield Column("", path, run, cases[run], report.contracts, tuple(gated(report)), report.statistics)
+        yield Column("", path, run, cases[run], report.contracts, tuple(gated_metrics(report)), report.statistics)
 
 
 def _named(columns: list[Column]) -> list[Column]:

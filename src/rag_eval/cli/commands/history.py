@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from rag_eval.analysis.history import Point, flaky, gated, history, point
+from rag_eval.analysis.history import Point, flaky, gated_metrics, history, point
 from rag_eval.cli.commands._shared import print_lines, print_notes, refuse
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import quantity
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     for reading in stored.newest_first():
         print_notes(*filter(None, [reading.why]), quiet=args.quiet)
         if reading.report is not None:
-            names = names or gated(reading.report)
+            names = names or gated_metrics(reading.report)
             points.insert(0, point(reading.label, reading.report, names))  # keeps no other metrics in memory
             if len(points) == args.last:
                 break

@@ -372,7 +372,7 @@ def _figures(key: str, shares: str, amounts: str, legend: str, rows: Sequence[Pl
 def slices(report: Report) -> Iterator[Markup]:
     """Yield a plot of each gated metric: its slices from the worst on, with a tick at the value of all cases."""
     bounds = metrics_tables.bounds_of(report)
-    for index, name in enumerate(metrics_tables.gated(report)):
+    for index, name in enumerate(metrics_tables.gated_in_slices(report)):
         parts = metrics_tables.worst_first(report, name)
         rows = []
         for part, result in parts[:MOST]:
