@@ -101,6 +101,12 @@ def test_leaked_values_are_masked_in_the_answer_and_in_what_bears_it_out(tmp_pat
     assert not [part for part in (LEAKED, "corp-mail", "corp") if part in output]
 
 
+def test_an_error_is_shown_with_its_secrets_masked(tmp_path, capsys):
+    output = explained(tmp_path, capsys, "", "text", answer_json=None, error=f"no mailbox for {LEAKED}")
+    assert "error        no mailbox for jo************rg\n" in output
+    assert "next         Read the error in the trace; the system gave no answer.\n" in output
+
+
 @pytest.mark.parametrize("at", range(3))
 def test_a_leak_in_one_sentence_changes_no_other(tmp_path, capsys, at):
     parts = ["The desk opens at 8.", "It sells 35 stamps.", "On Sundays the desk is closed."]

@@ -19,7 +19,7 @@ from rag_eval.rendering.document import format_number
 from rag_eval.scoring.aggregations import values_in_words
 from rag_eval.stats.tally import Score, json_score
 from rag_eval.textual.detectors import VERBATIM
-from rag_eval.textual.leaks import Mark, answer_marks, masked, masked_segments, masked_text
+from rag_eval.textual.leaks import Mark, answer_marks, leaks_of, masked, masked_segments, masked_text
 from rag_eval.textual.refusals import examine
 
 if TYPE_CHECKING:
@@ -97,6 +97,9 @@ def _facts(case: Case) -> Iterator[str]:
     yield f"question     {one_line(gold.question, _WIDTH)}"
     yield f"answerable   {'yes' if gold.answerable else 'no'}"
     yield f"claim        {one_line(masked_text(trace.claim.strip(), case.leaks), _WIDTH) or '(empty)'}"
+    if trace.error:
+        leaks = leaks_of(trace.error, (), (), case.settings.safety)
+        yield f"error        {one_line(masked_text(trace.error, leaks), _WIDTH)}"
     yield f"refused      {_refused(case)}"
     outcome = f"; {'' if case.contained else 'not '}found in the claim" if gold.substrings else ""
     yield f"gold text    {_joined(gold.substrings)}{outcome}"
