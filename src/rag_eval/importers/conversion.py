@@ -183,6 +183,7 @@ class Conversion:
             self._by_text += identity is None
             doc_id = unwrap.as_id(self.resolve("doc_id", whole)) or retrieved.document_id_in(plain, metadata)
             chunk = retrieved.chunk(identity, text, doc_id, retrieved.score_in(plain, metadata))
+            self.drop_unread(plain, retrieved.READ_OF_CHUNKS, " of chunks")
             for name in metadata.keys() - read:
                 if f"/metadata/{name}" not in pointers:
                     self.account.dropped(f"metadata.{name} of chunks", NOT_READ)

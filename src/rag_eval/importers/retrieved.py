@@ -18,6 +18,7 @@ _WRAPPERS = ("document", "node", "_source", "payload", "properties", "chunkInfo"
 DOCUMENT_KEYS = (
     "source", "file_name", "filename", "file_path", "filepath", "url", "doc_uri", "title", "document_id", "doc_id",
     "rel_path", "documentId", "docId", "fileName", "uri", "x-amz-bedrock-kb-source-uri",
+    "document_name", "doc",
 )  # fmt: skip
 SCORE_KEYS = ("score", "relevance_score", "similarity", "_score", "relevanceScore", "@search.score")
 CONTEXT_KEYS = """
@@ -32,6 +33,8 @@ _LISTS = (
 )  # fmt: skip
 SOURCE_KEYS = ("source_docs", "docs", "sources", "references")  # of documents, or only of their names
 CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid", "x-amz-bedrock-kb-chunk-id")
+_MARKS = ("id_", "segment_id", "rank", "position", "type", "class_name")  # the last two are always the same
+READ_OF_CHUNKS = {*TEXT_KEYS, *_WRAPPED_TEXTS, *DOCUMENT_KEYS, *SCORE_KEYS, *CHUNK_KEYS, *_MARKS}
 _OF_RESPONSES = (
     "output/results", "candidates/groundingMetadata/groundingChunks/retrievedContext", "citations/retrievedReferences",
     "metadata/retriever_resources", "reference/chunks", "choices/message/context/citations",

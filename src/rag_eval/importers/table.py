@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import Any
 
 from rag_eval.common.escaping import quoted
@@ -394,6 +394,9 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
     output = output_of(recorded)
     if isinstance(output, list):
         results = [message for message in output if unwrap.role_of(message) in ("tool", "function")]
+        parts = (unwrap.as_dict(message).get(name) for message in output for name in ("parts", "content"))
+        kinds = [str(unwrap.as_dict(part).get("type")) for part in chain.from_iterable(map(unwrap.as_list, parts))]
+        results += [kind for kind in kinds if kind == "tool_result" or kind.startswith("tool-")]  # of Anthropic, Vercel
         conversion.account.dropped("results of tools", "they are not named as retrieved chunks", len(results))
     question, answer = conversion.question(asked), conversion.answer(output)
     conversion.drop_others(unwrap.decoded(asked), unwrap.QUESTION_FIELDS, " of the question")
