@@ -25,6 +25,7 @@ _LONGEST_NAME = 200  # of a conversation
 _OR_GOLD = ", such as /answer. If the file is a gold set, write: rag-eval import auto FILE --as gold"
 _PRINTED = "Record their ids and texts, such as [doc.page_content for doc in docs], and write JSON."
 _NAME_THE_ID = "name the place of the id with --chunk-id POINTER"
+_UNREDACTED = "Turn the redaction off, such as OPENINFERENCE_HIDE_INPUTS and OPENINFERENCE_HIDE_OUTPUTS."
 NOT_READ = "no metric uses it"
 JUDGED = "an LLM or a person judged it; rag-eval computes its own metrics"
 
@@ -236,12 +237,16 @@ class Conversion:
         qid = self._paired(draft)
         if qid is None and self.options.questions is not None:
             return None  # reported when it was paired
-        if unwrap.REDACTED in (draft.question, draft.answer):
-            draft.answer = None
         name = f"trace {draft.source!r}: " if draft.source else ""
+        if unwrap.REDACTED in (draft.question, draft.answer):
+            part = "question" if draft.question == unwrap.REDACTED else "answer"
+            self.problem("", f"{name}the {part} was recorded as {unwrap.REDACTED}", _UNREDACTED)
+            return None
         if draft.answer is None and draft.error is None:
             capture = f", or turn on the capture of content.{self._capture}" if self._capture else _OR_GOLD
-            self.problem("", f"{name}no answer was recorded", f"Name its place with --answer POINTER{capture}")
+            keys = f" in the output with the keys {', '.join(map(quoted, draft.unread[:5]))}" if draft.unread else ""
+            message = f"{name}no answer was {'found' if keys else 'recorded'}{keys}"
+            self.problem("", message, f"Name its place with --answer POINTER{capture}")
             return None
         if qid is None and draft.question is None:
             message = f"{name}neither a qid nor a question was recorded"
@@ -270,7 +275,7 @@ class Conversion:
             "retrievals": draft.retrievals,
             "answer_json": None if draft.answer is None else {"claim": draft.answer, **citations},
             "error": None if draft.error is None else unwrap.error_text(draft.error),
-            "timed_out": True if draft.error is not None and _TIMEOUT.search(draft.error) else None,
+            "timed_out": True if _TIMEOUT.search(draft.error or draft.failure or "") else None,
             "ts": None if draft.start_ns is None else draft.start_ns / 10**9,
             "chunks": draft.chunks,
             "ok": draft.ok,

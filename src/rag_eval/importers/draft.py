@@ -25,7 +25,7 @@ class ConversionOptions:
     chunk_id: str = ""
     doc_id: str = ""
     by_text: bool = False  # chunks get the same ids as reference texts of gold sets
-    citations: str = "none"  # or brackets, numbers, a regular expression with one group
+    citations: str = "none"  # or brackets, numbers
     run: str = ""
     retriever: str = ""  # the name of the span whose output is the retrieved chunks
     unanswerable: tuple[str, ...] = ()  # expected answers of unanswerable questions
@@ -55,6 +55,8 @@ class Draft:
     run: str | None = None
     start_ns: int | None = None
     error: str | None = None
+    failure: str | None = None  # the message of a failure that left an answer
+    unread: tuple[str, ...] = ()  # keys of an output without a known answer
     ok: bool | None = None
     abstained: bool | None = None
     policy_flags: list[str] = field(default_factory=list)

@@ -46,6 +46,7 @@ class TraceSpan:
     query: str | None = None  # of a retriever
     prompt: str | None = None  # the end of the input of a generation below the root: it may be more than the question
     answer: str | None = None
+    unread: tuple[str, ...] = ()  # keys of an output without a known answer
     chunks: list[Row] | None = None  # of retrievers and rerankers
     documents: list[Any] | None = None  # in the output of a root, next to the answer
     qid: str | None = None
@@ -85,6 +86,7 @@ def read_contents(conversion: Conversion, span: TraceSpan, asked: Any, output: A
             span.prompt = text[-_LONGEST_PROMPT - 1 :]
     if (output is not None or row is not None) and (span.kind in (GENERATION, ROOT) or not span.parent):
         span.answer, span.citations = conversion.answer(output, row), retrieved.stated_citations(output)
+        span.unread = tuple(output) if span.answer is None and isinstance(output, dict) else ()
     if not span.parent or span.kind == ROOT:
         span.documents = retrieved.documents_in(retrieved.contexts_in(output))
 
@@ -256,12 +258,13 @@ def _draft(conversion: Conversion, root: TraceSpan, members: list[TraceSpan]) ->
         conversion.account.renamed("contexts in the output of the root", "chunks")
         draft.chunks = conversion.chunks(answering.documents)
     draft.qid = next((span.qid for span in (root, *members) if span.qid), None)
-    draft.start_ns, draft.citations = root.start, answering.citations
+    draft.start_ns, draft.citations, draft.unread = root.start, answering.citations, answering.unread
     failed = root if root.failed else None
     if answer is None and failed is None:  # an error below the root counts if there was no answer after it
         failed = max((span for span in members if span.failed), key=lambda span: span.end or 0, default=None)
     if failed:
         draft.ok = False
+        draft.failure = failed.error
         if answer is None:
             draft.error = failed.error or "error"
     if any(span.blocked for span in members):
