@@ -39,6 +39,7 @@ NAMED = {
     "gold-half-of-it-named",
     "gold-moved-to-an-array",
     "gold-older-than-the-base",
+    "gold-qids-of-worse-answers-renamed",
     "gold-renamed-and-failing-dropped",
     "gold-renamed-and-widened",
     "gold-unanswerable-made-attacks",

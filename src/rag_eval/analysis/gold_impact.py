@@ -86,7 +86,7 @@ def findings(
     """Yield findings about a change of the gold, signed or not.
 
     ``other_files`` are the other changed files, ``answered`` are the questions of the base that this run answers,
-    ``old`` and ``new`` the gold items.
+    ``old`` and ``new`` the gold items. The answer to a removed item may have another qid.
     """
     if fixed := [change.qid for change in changed if change.fixes]:
         fields = {name for qid in fixed if qid in old and qid in new for name in _changed_fields(old[qid], new[qid])}
@@ -96,10 +96,13 @@ def findings(
         message = f"{makes} of this run right: {_joined(fixed)}{what}{also}"
         yield Finding("gold-fits-output", "warning", message, _SEPARATELY, file)
     removed = [change for change in changed if change.verb == "removed"]
-    gone = [change.qid for change in removed if change.before not in {*GOOD, None}]
-    unseen = [change.qid for change in removed if change.before in {*GOOD, None} and change.qid not in answered]
-    added = {_content(new[change.qid]) for change in changed if change.verb == "added" and change.qid in new}
-    renamed = {qid for qid in unseen if qid in old and _content(old[qid]) in added}
+    added = [change for change in changed if change.verb == "added" and change.qid in new]
+    others, failing = ({_content(new[change.qid]) for change in part} for part in (added, filter(_fails, added)))
+    unseen = [change.qid for change in removed if not _fails(change) and change.qid not in answered]
+    renamed = {qid for qid in unseen if qid in old and _content(old[qid]) in others}
+    still_failing = {qid for qid in renamed if _content(old[qid]) in failing}
+    gone = [change.qid for change in removed if _fails(change) or change.qid in still_failing]
+    unseen = [qid for qid in unseen if qid not in still_failing]
     for code, qids, why in (
         ("failing-items-removed", gone, "this run or the baseline fails on {0}"),
         ("removed-items-unseen", [qid for qid in unseen if qid in renamed], "the gold has the same with other qids"),
@@ -113,6 +116,11 @@ def findings(
             are = quantity(len(qids), "question is", "questions are")
             why = why.format("it" if len(qids) == 1 else "them")
             yield Finding(code, "warning", f"{are} removed from the gold: {_joined(qids)}; {why}", _REASON, file)
+
+
+def _fails(change: GoldChange) -> bool:
+    """Return whether an item that exists on one side is known to fail there."""
+    return not {change.before, change.after} <= {*GOOD, None}
 
 
 def _changed_fields(old: Gold, new: Gold) -> list[str]:
