@@ -259,6 +259,12 @@ def deleted(tree: CommitTree, other: CommitTree, folder: str = "") -> Iterator[s
                 yield folder + name
 
 
+def path_inside(folder: str, path: str) -> str | None:
+    """Return a path that a file of ``folder`` states, from the root of the repository; None if it leads out of it."""
+    joined = posixpath.normpath(posixpath.join(folder, path))
+    return None if joined.startswith(("/", "../")) or joined in (".", "..") else joined
+
+
 def is_object_id(text: str) -> bool:
     """Return whether ``text`` is a full object id, as git writes it."""
     return _ID.fullmatch(text) is not None

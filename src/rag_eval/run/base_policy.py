@@ -25,6 +25,7 @@ from rag_eval.git.snapshots import (
     has_path,
     is_folder,
     object_id,
+    path_inside,
     read,
     read_regular,
 )
@@ -368,8 +369,7 @@ def gold_named_by(authority: Authority, base: Policy, tree: Tree) -> str | None:
     data = read_regular(tree, file)
     then = policy_of(data, base.file, ProblemCollector()) if data is not None else None
     stated = (then or base).stated.get("gold", DEFAULT_GOLD)
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(file), stated.replace(os.sep, "/")))
-    return None if path.startswith(("/", "../")) or path in (".", "..") else path
+    return path_inside(posixpath.dirname(file), stated.replace(os.sep, "/"))
 
 
 def stored_at(authority: Authority, tree: Tree, path: str | None, limits: Limits) -> StoredGold | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, Problem
+from rag_eval.git.snapshots import path_inside
 from rag_eval.readers.signoff_record import NAMESPACE, is_valid_field, matches
 from rag_eval.readers.source import MIB, YAML_MIB
 
@@ -172,8 +173,8 @@ def _refuse(name: str, value: object, file: str, line: int) -> None:
 
 
 def _path(path: str, file: str) -> str:
-    joined = posixpath.normpath(posixpath.join(posixpath.dirname(file), path))
-    if not path or joined.startswith(("/", "../")) or joined in (".", "..") or not is_valid_field("gold", joined):
+    joined = path_inside(posixpath.dirname(file), path)
+    if not path or joined is None or not is_valid_field("gold", joined):
         raise _problem(file, f"{quoted(path)} is not a path inside the repository", "Write it relative to this file.")
     return joined
 

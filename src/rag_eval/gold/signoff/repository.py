@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project, only_file, trust_no_program_here
 from rag_eval.errors import Finding, InputError, Problem, RagEvalError, UsageError
-from rag_eval.git.snapshots import NOTHING, Irregular, IsFolder, Tree, is_folder, read, read_regular
+from rag_eval.git.snapshots import NOTHING, Irregular, IsFolder, Tree, is_folder, path_inside, read, read_regular
 from rag_eval.gold.signoff import checking
 from rag_eval.gold.signoff.checking import Advice, Side
 from rag_eval.gold.signoff.identity import (
@@ -156,8 +156,8 @@ def _nearest(tree: Tree, prefix: str) -> list[str]:
 
 def _path(paths: Place, path: str) -> str:
     """Return a path of the caller, relative to the root of the repository as git has it."""
-    joined = posixpath.normpath(posixpath.join(paths.prefix, path.replace(os.sep, "/")))
-    if joined.startswith(("/", "../")) or joined in (".", ".."):
+    joined = path_inside(paths.prefix, path.replace(os.sep, "/"))
+    if joined is None:
         raise UsageError(
             f"{quoted(path)} is not a path inside the repository. Write it relative to the current folder."
         )
