@@ -178,7 +178,9 @@ class Git:
         """
         commit = self.resolve(ref)
         if not commit:
-            raise UsageError(f"{quoted(ref)} names no commit here. Fetch it first, or correct the name.")
+            remote = f"origin/{ref}"
+            fix = f"Write {quoted(remote)}, or fetch it" if self.resolve(f"refs/remotes/{remote}") else "Fetch it first"
+            raise UsageError(f"{quoted(ref)} names no commit here. {fix}, or correct the name.")
         name = re.split(r"[~^:]|@\{", ref)[0]
         if name == "HEAD" or is_object_id(name):
             return commit
