@@ -246,3 +246,22 @@ def test_changed_items_count_as_compared_if_the_baseline_has_traces(project, sco
     project.change("fields", gold=[{**row, "difficulty": "easy"} for row in GOLDS])
     assert main(["score", "--base=main", "--quiet"]) == 0
     assert "Nothing newly broken, nothing newly fixed." in capsys.readouterr().out
+
+
+def test_a_branch_that_only_the_remote_has_is_offered_by_its_name_there(project, score):
+    project.git("update-ref", "refs/remotes/origin/trunk", "HEAD")
+    code, said = score("--base=trunk")
+    assert (code, "'trunk' names no commit here. Write 'origin/trunk', or fetch it, or correct the name." in said) == (
+        2,
+        True,
+    )
+
+
+def test_gates_that_fail_for_want_of_answers_are_told_from_those_that_fail(project, score):
+    def renamed(rows):
+        return [{**row, "qid": f"new-{row['qid']}"} for row in rows]
+
+    project.change("qids", gold=renamed(GOLDS), trace=renamed(TRACES))
+    code, report = score("--base=main")
+    (message,) = messages(report, "gold-turns-gates")
+    assert (code, message.partition("; ")[2]) == (0, "this run lacks 8 answers to questions of the former")

@@ -10,7 +10,7 @@ from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quantity, some
 from rag_eval.contract import Gold
 from rag_eval.errors import Finding
-from rag_eval.gates.policy import GateResult
+from rag_eval.gates.policy import MARGINS, GateResult
 from rag_eval.gates.results import Question
 from rag_eval.gates.selection import field_values
 
@@ -132,11 +132,12 @@ def _content(item: Gold) -> str:
     return repr([getattr(item, name) for name in _FIELDS if name != "qid"])
 
 
-def gates_that_pass_now(gates: Iterable[str], file: str) -> Iterator[Finding]:
-    """Find gates that fail this run on the old gold but not on the new gold."""
+def gates_that_pass_now(gates: Iterable[str], file: str, missing: int = 0) -> Iterator[Finding]:
+    """Find gates that fail this run on the old gold, of which it lacks ``missing`` answers, but not on the new gold."""
     if names := _without_counts(gates):
         fail = quantity(len(names), "gate fails", "gates fail")
         message = f"{fail} with the gold of the base branch, but not with the changed gold: {_joined(names)}"
+        message += f"; this run lacks {quantity(missing, 'answer')} to questions of the former" if missing else ""
         yield Finding("gold-turns-gates", "warning", message, _SEPARATELY, file)
 
 
@@ -173,7 +174,10 @@ def fewer_cases(before: Mapping[str, int], now: Mapping[str, int], file: str) ->
         judge = quantity(len(fallen), "gate judges", "gates judge")
         counts = _joined([f"{name} {before[name]} → {now.get(name, 0)}" for name in fallen])
         message = f"{judge} fewer of the cases of the base branch's gold or of the baseline: {counts}"
-        yield Finding("fewer-cases", "warning", message, "Keep the questions and their labels.", file)
+        fix = "Keep the questions and their labels."
+        if any(name.endswith(tuple(MARGINS)) for name in fallen):
+            fix += " With baseline.trace, changed items are compared too."
+        yield Finding("fewer-cases", "warning", message, fix, file)
 
 
 def lost_labels(
