@@ -73,7 +73,7 @@ def render(report: Report, details: Details | None = None) -> str:
         "diagnosis": (summary.DIAGNOSIS, write(summary.diagnosis(report, FORMATTER))),
         "failing": ("What fails", write(() if are_all_new else cases.first_failing(report, FORMATTER))),
         "gates": ("Gates", join([*plots.gates(report), gates])),
-        "changed": ("What changed", join([flips, *plots.since(report), write(cases.effects(report, FORMATTER))])),
+        "changed": ("What changed", join([flips, write(cases.effects(report, FORMATTER))])),
         "policy": (summary.POLICY, write(summary.policy(report, FORMATTER, _ALL))),
         "gold": ("Changes of the gold", write(summary.gold(report, FORMATTER, _ALL))),
         "completeness": ("Completeness", join(completeness)),

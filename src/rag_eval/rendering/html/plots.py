@@ -19,7 +19,6 @@ from rag_eval.rendering.gates_table import (
     OUTCOMES,
     format_bound,
     format_estimate,
-    format_value,
     gates_with_row,
     has_two_sides,
     outcome_style,
@@ -41,7 +40,6 @@ from rag_eval.rendering.html.element import (
 if TYPE_CHECKING:
     from rag_eval.analysis.history import Series
     from rag_eval.analysis.report import Report
-    from rag_eval.gates.policy import GateResult
     from rag_eval.gates.weighted_score import Front
 
 Ends = tuple[float, float]
@@ -58,7 +56,6 @@ _GLYPH, _SHORT = 5.0, 22
 MOST = 40
 """Rows of a plot, and columns of a heat map."""
 _SHAPES = "A disc passes, a cross fails, an open diamond is inconclusive, a triangle only warns"
-_PASSING_SIDE = "the shaded side of the tick passes the gate."
 _INTERVAL = "the line is the 95\u00a0% interval, or the interval at the gate's confidence"
 _HEAT = (
     "Red is worse than the value over all cases, green is better. The three shades begin at a difference of 0.05, 0.15 "
@@ -321,46 +318,30 @@ def _dot(frame: _Frame, dot: Dot) -> Markup:
 
 
 def gates(report: Report) -> Iterator[Markup]:
-    """Yield bounds with their thresholds: shares on one scale, amounts each on its own."""
+    """Yield the gates with their thresholds, and of margins the baseline: shares on one scale, amounts each on its own.
+
+    Each plot has the first of many rows; the first plot explains both.
+    """
     rows = []
     for gate in gates_with_row(report.gates):
-        if gate.direction not in MARGINS and gate.value is not None and not gate.is_completeness:
-            text = f"{format_estimate(gate)}, gate {format_bound(gate)}"
-            ends = gate.low, gate.high, float(gate.threshold), gate.direction
-            row = PlotRow(
-                _label(report, gate), outcome_style(gate), text, gate.value, *ends, amount=bool(unit(gate.name))
-            )
-            rows.append(row)
-    yield from _figures("gates", "Gates and their thresholds", "Gates on amounts", f"{_SHAPES}; {_INTERVAL}; ", rows)
-
-
-def since(report: Report) -> Iterator[Markup]:
-    """Yield margins: the value before, the value now, and the limit."""
-    rows = []
-    for gate in gates_with_row(report.gates):
-        comparison = gate.comparison
-        if comparison is None or comparison.baseline is None or comparison.value is None:
+        if gate.value is None or gate.is_completeness:
             continue
-        drop, before, amount = gate.direction == "max_drop", comparison.baseline, bool(unit(gate.name))
-        limit = before + (-1 if drop else 1) * float(gate.threshold)
-        limit = min(max(limit, 0.0), 1.0) if 0 <= before <= 1 and not amount else limit
-        row = PlotRow(_label(report, gate), outcome_style(gate), format_value(gate), comparison.value, limit=limit)
-        rows.append(row._replace(side="min" if drop else "max", before=before, amount=amount))
-    legend = f"The line goes from the baseline (the ring) to the value now. {_SHAPES}; "
-    yield from _figures("since", "Since the baseline", "Amounts since the baseline", legend, rows)
-
-
-def _label(report: Report, gate: GateResult) -> str:
-    """Return the gate, and its origin if that matters."""
-    return visible(f"{gate.label} ({ORIGINS[gate.origin]})" if has_two_sides(report) else gate.label)
-
-
-def _figures(key: str, shares: str, amounts: str, legend: str, rows: Sequence[PlotRow]) -> Iterator[Markup]:
-    """Yield a plot of the shares and one of the amounts, each with the first of many rows; the first explains both."""
-    legend = f"{legend}{_PASSING_SIDE}"
+        label = visible(f"{gate.label} ({ORIGINS[gate.origin]})" if has_two_sides(report) else gate.label)
+        text, amount = f"{format_estimate(gate)}, gate {format_bound(gate)}", bool(unit(gate.name))
+        limit, side, before = float(gate.threshold), gate.direction, None
+        if gate.direction in MARGINS:
+            before = gate.comparison and gate.comparison.baseline
+            if before is None:
+                continue
+            limit, side = (before - limit, "min") if gate.direction == "max_drop" else (before + limit, "max")
+            limit = min(max(limit, 0.0), 1.0) if 0 <= before <= 1 and not amount else limit
+        ends = gate.low, gate.high, limit, side, before
+        rows.append(PlotRow(label, outcome_style(gate), text, gate.value, *ends, amount=amount))
+    ring = "a ring is the baseline's value; " if any(row.before is not None for row in rows) else ""
+    legend = f"{_SHAPES}; {_INTERVAL}; {ring}the shaded side of the tick passes the gate."
     for name, title, own_scale in (
-        (f"{key}-plot", shares, False),
-        (f"{key}-amounts-plot", f"{amounts}, each on a scale of its own", True),
+        ("gates-plot", "Gates and their thresholds", False),
+        ("gates-amounts-plot", "Gates on amounts, each on a scale of its own", True),
     ):
         of_kind = [row for row in rows if _is_share(row) is not own_scale]
         yield figure(name, title, legend, of_kind[:MOST], own_scale=own_scale)
