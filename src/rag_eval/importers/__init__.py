@@ -31,9 +31,10 @@ _LONGEST = 1 << 20
 _SAMPLES = ("ragas-trace", "deepeval-trace", "azure-eval")
 _OF_TABLES = set("""
     retrieved_ids retrieved_chunk_ids retrieved_doc_ids retrieved_document_ids chunk_ids doc_ids document_ids
-    reranked_documents reranked_chunks reranked_contexts reranked_docs reranked retrieval_results
-    answerable is_answerable is_impossible gold_citations gold_ids gold_doc_ids gold_chunk_ids relevant_ids
-    relevant_doc_ids relevant_chunk_ids expected_ids expected_doc_ids expected_chunk_ids expected_sources
+    reranked_documents reranked_chunks reranked_contexts reranked_docs reranked retrieval_results answerable
+    is_answerable unanswerable is_unanswerable is_impossible chunk_id doc_id document_id passage_id gold_citations
+    gold_ids gold_doc_ids gold_chunk_ids relevant_ids relevant_doc_ids relevant_chunk_ids expected_ids
+    expected_doc_ids expected_chunk_ids expected_sources
 """.split())  # fmt: skip
 _ANSWERS = set("""
     response multi_responses answer actual_output inputs.response inputs.answer outputs.answer outputs.response rows

@@ -11,7 +11,7 @@ from typing import Any
 from rag_eval.common.escaping import quoted
 from rag_eval.importers import ImportInputs, Row, retrieved, unwrap
 from rag_eval.importers.conversion import Conversion
-from rag_eval.importers.documents import csv_rows, is_csv, objects
+from rag_eval.importers.documents import cell_value, csv_rows, is_csv, objects
 from rag_eval.importers.draft import Draft, Place
 from rag_eval.importers.unwrap import question_id
 
@@ -38,7 +38,7 @@ time: timestamp ts created_at start_time
 _GOLD_NAMES = """
 qid: qid question_id query_id case_id example_id test_id item_id sample_id id
 question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request frage pregunta domanda question_posée 質問 问题 問題
-answerable: answerable is_answerable beantwortbar
+answerable: answerable is_answerable beantwortbar unanswerable is_unanswerable is_impossible
 expected_answer: expected_answer expected expected_response reference reference_answer reference_output reference_outputs ground_truth ground_truth_answer ground_truths groundtruth gt_answer gold_answer golden_answer correct_answer truth expected_output ideal_answer ideal_response ideal target gold gt reference_response true_answer reference_responses erwartete_antwort réponse_attendue respuesta_esperada risposta_attesa 正解 参考答案 answer output outputs answers antwort réponse respuesta risposta 回答 答案
 gold_claim_substr: gold_claim_substr must_contain keywords key_facts
 gold_citations: gold_citations gold_ids expected_ids expected_docs gt_docs gold_docs gold_doc_ids gold_chunk_ids relevant_ids relevant_doc_ids relevant_chunk_ids relevant_docs expected_sources expected_doc_ids expected_chunk_ids reference_context_ids citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id
@@ -58,13 +58,15 @@ def _fields(table: str) -> dict[str, list[str]]:
 
 FORMS = {"table": _fields(_NAMES), "table-gold": _fields(_GOLD_NAMES)}
 """The fields of a map for each format, and the names by which ``--suggest-map`` finds each."""
+_NO_ERROR = ("", "none", "null", "false", "0", "no")
 _TRUTH = dict.fromkeys("true yes y 1 ja oui sí".split(), True) | dict.fromkeys("false no n 0 nein non".split(), False)
+_NEGATED = ("unanswerable", "impossible")  # names of columns that say the opposite of answerable
 _ADDED = ("gold_citations", "gold_claim_substr")  # by each record of a question
 _NUMBERED = re.compile(r"(?i)(?:retrieved[_ ]?)?(?:chunk|context|document|doc|passage)[_ ]?(\d{1,2})(?:[_ ]text)?")
 _NO_WORD, _CAMEL = re.compile(r"[^\w.]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ID = re.compile(r"(?=.*[\d._/#:-])[!-~]{1,200}")
 _SEVERAL_IDS = re.compile(r"(?![\[{])[^\s,;|]{1,200}(?:\s*[,;|]\s*[^\s,;|]{1,200})+")
-_SEPARATORS, _BETWEEN_IDS = re.compile(r"[,;\s]+"), re.compile(r"\s*[,;|\n]\s*")
+_SEPARATORS, _BETWEEN_IDS = re.compile(r"[,;\s]+"), re.compile(r"\s*(?:[,;|\n]|\]\s*\[)\s*")
 _NEEDED = {"table": (("answer", "error"), ("question", "qid")), "table-gold": (("question",),)}
 _OPERATIONS = """
 error latency_ms latency_s input_tokens output_tokens cost_usd conversation turn time
@@ -82,6 +84,7 @@ _LABELS = ("expected_answer", "gold_citations", "gold_claim_substr", "answerable
 def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
     """Yield the gold row of each question; a record that repeats one adds its citations and substrings."""
     items: dict[str, tuple[Place, Row]] = {}
+    is_negated = fields.get("answerable", "").casefold().endswith(_NEGATED)
     for values in _records(conversion, "table-gold", fields):
         question = conversion.question(values.get("question"), values)
         if question is None:
@@ -98,7 +101,7 @@ def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
             question,
             _expected(conversion, values.get("expected_answer")),
             citations or conversion.reference_ids(texts),
-            answerable=_TRUTH[stated],
+            answerable=_TRUTH[stated] is not (is_negated and "answerable" in values),
             substrings=_list_of(conversion, "gold_claim_substr", values),
             tags=tags,
             **{name: str(values[name]) for name in ("difficulty", "category") if values.get(name) is not None},
@@ -364,7 +367,7 @@ def usage_of(output: Any) -> Row:
 
 def read_operations(conversion: Conversion, draft: Draft, values: Row) -> None:
     """Fill error, latency, tokens, cost, time and conversation of a sample from its values."""
-    if values.get("error") and not draft.answer:
+    if str(values.get("error") or "").casefold() not in _NO_ERROR and not draft.answer:
         message = unwrap.first_id(("message", "code"), values["error"])
         draft.answer, draft.error, draft.ok = None, message or str(values["error"]), False
     for field, scale in (("latency_ms", 1), ("latency_s", 1000)):
@@ -382,6 +385,8 @@ def read_operations(conversion: Conversion, draft: Draft, values: Row) -> None:
     draft.turn = int(unwrap.number(values.get("turn")) or 0)
     began = unwrap.number(values.get("time"))
     draft.start_ns = unwrap.nanoseconds(values.get("time") if began is None else began * (1000 if began < 1e11 else 1))
+    if draft.start_ns is None and values.get("time") is not None:
+        conversion.account.dropped(f"time {quoted(str(values['time']), 20)}", "it is neither ISO 8601 nor a number")
     for field in ("input_tokens", "output_tokens", "cost_usd"):
         if (number := unwrap.number(values.get(field))) is not None:
             draft.usage[field] = number if field == "cost_usd" else int(number)
@@ -419,8 +424,14 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
 
 
 def _separated(value: Any) -> list[Any] | None:
-    is_text = isinstance(value, str) and value.lstrip()[:1] != "["
-    return _BETWEEN_IDS.split(value.strip()) if is_text else _items(value)
+    items = cell_value(value) if isinstance(value, str) else value
+    if not isinstance(items, str):
+        return _items(items)
+    ids = _BETWEEN_IDS.split(
+        items.strip().removeprefix("[").removesuffix("]")
+    )  # the brackets may have no quotes inside
+    words = items.split()
+    return words if len(ids) == 1 and all(map(_ID.fullmatch, words)) else ids
 
 
 def _items(value: Any) -> list[Any] | None:

@@ -41,6 +41,7 @@ TOKEN_KEYS = {
 _ISO = re.compile(
     r"([12]\d{3})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?\s?(?:Z|UTC|([+-])(\d\d):?(\d\d))?"
 )
+_CODE_BLOCK = re.compile(r"\s*```(?:json)?\s*([\[{].*[\]}])\s*```\s*", re.DOTALL)
 _TRACEBACK = re.compile(r"Traceback(?: \(most recent call last\))?:")
 _WORD = re.compile(r"_([a-z0-9])")
 
@@ -59,7 +60,12 @@ def at(value: Value, pointer: str) -> Value:
 
 
 def decoded(value: Value, layers: int = 1) -> Value:
-    """Return a value whose text is JSON, decoded at most ``layers`` times; other text is unchanged."""
+    """Return a value whose text is JSON, decoded at most ``layers`` times; other text is unchanged.
+
+    The JSON may be in a code block, as models write it.
+    """
+    if isinstance(value, str) and (block := _CODE_BLOCK.fullmatch(value)):
+        value = block[1]
     while layers and isinstance(value, str) and value.lstrip()[:1] in ('"', "{", "["):
         try:
             value = msgspec.json.decode(value)
