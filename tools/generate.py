@@ -196,7 +196,7 @@ def _outcome(expected: dict[str, Any]) -> str:
     words = {
         "gate": f"gate `{rest}` fails",
         "change": f"`{rest}` is listed as looser",
-        "says": f'cannot be judged: "{rest}"',
+        "says": f'cannot be judged: "{rest}"' if expected["exit"] else f'a message: "{rest}"',
         "note": f'a note: "{rest}"',
     }
     said = words.get(kind, f"`{kind}`")

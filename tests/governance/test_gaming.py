@@ -13,6 +13,7 @@ from sshkeys import Keys
 
 SCENARIOS = scenarios()
 NAMED = {
+    "baseline-made-worse-for-later",
     "baseline-named-by-the-workflow",
     "findings-flooded",
     "four-eyes-on-a-push",

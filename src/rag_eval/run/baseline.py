@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.analysis.report import Earlier, Report
 from rag_eval.common.digests import by_line_ends
-from rag_eval.common.escaping import quantity, quoted
+from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.contract import Limits
 from rag_eval.errors import Finding, InputError, Problem
-from rag_eval.gates.policy import Policy
+from rag_eval.gates.policy import MARGINS, Policy
 from rag_eval.gates.results import impossible
 from rag_eval.git.snapshots import follow_links, read, read_regular
 from rag_eval.readers.report_file import read_report
@@ -30,6 +30,7 @@ SAVED_RUN_FORMAT = "rag-server-run"
 
 _AGAIN = "A baseline is a report.json of this version: score the earlier run again."
 _ORIGIN = ("system_commit", "gold_sha256")
+_NAMED = 3
 _OF_SAVED_RUNS = {"id", "name", "created_at", "completed_at", "config"}  # an imported run has no run.json
 _ON_BASE = "The baseline of the base branch applies. Renew it there, or use gates-ref: head for this pull request."
 
@@ -62,6 +63,8 @@ class BaselineFile:
         self.path = named or next((policy.baseline for policy in last_first if policy.baseline), "")
         self.trace = next((policy.baseline_trace for policy in last_first if policy.baseline_trace), "")
         self.rerun = next((policy.baseline_rerun for policy in last_first if policy.baseline_rerun), "")
+        margins = [gate for policy in policies for gate in policy.gates if gate.direction in MARGINS and not gate.slice]
+        self.margins = {gate.name: gate.direction for gate in margins}
 
     @cached_property
     def content(self) -> _Content | None:
@@ -88,6 +91,20 @@ class BaselineFile:
         """Return the report of another run of the same system; None if its file is missing."""
         content = self.at(self.rerun)
         return self._report_in(self.rerun, content)[0] if content else None
+
+    def worse_in(self, content: _Content) -> list[str]:
+        """Return the values of regression gates in another report of the baseline, if they are worse there."""
+        try:
+            other = self._report_in(self.path, content)[0]
+        except InputError:  # it is no report of this version, which the run after the merge says
+            return []
+        before, after, worse = self.recorded[0].metrics, other.metrics, list[str]()
+        for name in self.margins.keys() & before.keys() & after.keys():
+            old, new = before[name].value, after[name].value
+            if old is not None and new is not None and old != new:
+                is_lower = new < old
+                worse += [f"{name} {old:.4g} → {new:.4g}"] if is_lower == (self.margins[name] == "max_drop") else []
+        return sorted(worse)
 
     def at(self, path: str) -> _Content | None:
         """Return the content of a file of the base, otherwise of the work tree; None without a file."""
@@ -232,5 +249,7 @@ def _origin_findings(file: BaselineFile) -> list[Finding]:
         return []
     verb = "replaced" if current else "removed"
     message = f"this change {verb} the baseline, so the one of the base branch was used"
+    if current and (worse := file.worse_in(current)):
+        message += f"; the new one is worse in {some(worse, _NAMED)}"
     fix = "It counts after the merge. Make other changes in a separate pull request."
     return [Finding("baseline-changed", "warning", message, fix, path)]
