@@ -237,7 +237,7 @@ def _same(first: str, other: str) -> bool:
 class ReportOrigin(NamedTuple):
     """The run that a report comes from: the pull request's last commit and its branch, the run's number and workflow.
 
-    ``owner`` and ``branch`` are empty if the repository of the head was deleted.
+    ``owner`` and ``branch`` are empty if the repository of the head was deleted, ``page`` if the run's page is unknown.
     """
 
     head: str
@@ -245,17 +245,21 @@ class ReportOrigin(NamedTuple):
     branch: str = ""
     run: int = 0
     workflow: str = ""
-    id: int = 0
+    page: str = ""
 
     @classmethod
-    def of_event(cls, event: Mapping[str, Any], fix: str = "") -> ReportOrigin:
-        """Read a ``workflow_run`` event; raise UsageError, with ``fix``, for any other event."""
+    def of_event(cls, event: Mapping[str, Any], fix: str = "", server: str = "", repository: str = "") -> ReportOrigin:
+        """Read a ``workflow_run`` event; raise UsageError, with ``fix``, for any other event.
+
+        ``server`` is the address of GitHub's pages, and ``repository`` the one whose run it is.
+        """
         run = event.get("workflow_run")
         head, owner = text_at(run, "head_sha"), text_at(run, "head_repository", "owner", "login")
         if not isinstance(run, dict) or not head:
             raise UsageError(f"This is not a workflow_run event. {fix}")
         number, known = (value if isinstance(value, int) else 0 for value in (run.get("run_number"), run.get("id")))
-        return cls(head, owner, text_at(run, "head_branch"), number, text_at(run, "path"), known)
+        page = run_address(server, repository, known)
+        return cls(head, owner, text_at(run, "head_branch"), number, text_at(run, "path"), page)
 
 
 class CommentBody(NamedTuple):
@@ -295,18 +299,15 @@ def pull_of(api: GitHub, origin: ReportOrigin) -> OpenPull | None:
 
 
 def publish(
-    api: GitHub, origin: ReportOrigin, content: CommentBody, comment_id: str, mode: Mode, server: str = "", by: str = ""
+    api: GitHub, origin: ReportOrigin, content: CommentBody, comment_id: str, mode: Mode, by: str = ""
 ) -> Posted:
-    """Update the comment of the pull request that a report comes from.
-
-    ``server`` is the address of GitHub's pages, for a link to the run; ``by`` the attempt that posts.
-    """
+    """Update the comment of the pull request that a report comes from; ``by`` is the attempt that posts."""
     pull = pull_of(api, origin)
     if pull is None:
         return Posted("", "skipped", f"no open pull request has {origin.head[:12]} as its last commit any more")
     workflow = f"{api.repository}/{origin.workflow}" if origin.workflow else ""
     first = marker(comment_id, origin.head, origin.run, workflow, by, failed=content.verdict != "passed")
-    last = last_line(origin.head, origin.run, run_address(server, api.repository, origin.id))
+    last = last_line(origin.head, origin.run, origin.page)
     body = f"{first}\n{markdown.named(content.text, comment_name(comment_id))}{last}"
     return post(api, pull.number, body, mode)
 

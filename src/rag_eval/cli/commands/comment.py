@@ -42,9 +42,9 @@ def run(args: argparse.Namespace) -> int:
     network = Network.from_environ(os.environ, address)
     api = GitHub(address, token, os.environ.get("GITHUB_REPOSITORY", ""), network)
     fix = "Name the last commit of the pull request with --head."
-    origin = ReportOrigin(args.head) if args.head else ReportOrigin.of_event(_event(), fix)
     server = os.environ.get("GITHUB_SERVER_URL", "")
-    posted = publish(api, origin, read(args.report), args.comment_id, args.mode, server)
+    origin = ReportOrigin(args.head) if args.head else ReportOrigin.of_event(_event(), fix, server, api.repository)
+    posted = publish(api, origin, read(args.report), args.comment_id, args.mode)
     print_notes(posted, quiet=args.quiet)
     if posted.url:
         print_lines(posted.url)
