@@ -157,8 +157,9 @@ def _used_paths(data: bytes) -> list[str]:
     import yaml  # heavy
 
     texts, anchors = list[str](), dict[str | None, str]()
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     with suppress(yaml.YAMLError):  # what comes before the error counts
-        for event in yaml.parse(data.decode("utf-8", "replace"), Loader=yaml.SafeLoader):
+        for event in yaml.parse(data.decode("utf-8", "replace"), Loader=loader):
             if isinstance(event, yaml.ScalarEvent):
                 texts.append(event.value)
                 anchors[event.anchor] = event.value
