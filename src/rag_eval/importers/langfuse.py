@@ -24,6 +24,14 @@ _READ_OF_LINKS = "id traceId observationId datasetItemId datasetRunId datasetRun
 _FORMS = "Export traces with their observations: from the UI (JSON), GET /api/public/traces/ID, or blob storage."
 
 
+def _with_cached(details: Row) -> Row:
+    """Return the details of a usage with cached tokens in ``input``, if each kind of token is counted apart."""
+    numbers = {name: unwrap.number(count) or 0 for name, count in details.items() if name != "total"}
+    asked = sum(count for name, count in numbers.items() if "input" in name)
+    is_sum = sum(numbers.values()) == unwrap.number(details.get("total"))
+    return {**details, "input": asked} if is_sum and asked else details
+
+
 def drafts(conversion: Conversion) -> Iterator[Draft]:
     """Yield each trace in the observations of all files."""
     account = conversion.account
@@ -183,7 +191,8 @@ def _span(conversion: Conversion, trace: str, place: Place, row: Row) -> spans.T
     span.run, span.conversation = unwrap.as_id(row.get("experimentName")), unwrap.as_id(row.get("sessionId"))
     span.failed = row.get("level") == "ERROR"
     span.error = unwrap.as_id(row.get("statusMessage")) if span.failed else None
-    counts = unwrap.decoded(row.get("usageDetails")) or unwrap.decoded(row.get("usage"))
+    details = unwrap.as_dict(unwrap.decoded(row.get("usageDetails")))
+    counts = _with_cached(details) or unwrap.decoded(row.get("usage"))
     older = {name: row.get(name) for name in ("promptTokens", "completionTokens")}
     total = unwrap.as_dict(unwrap.decoded(row.get("costDetails"))).get("total")
     costs = map(unwrap.number, (total, row.get("totalCost"), row.get("calculatedTotalCost")))
