@@ -56,6 +56,7 @@ def documents_in(value: Value) -> list[Value] | None:
     if isinstance(value, list):
         pairs = [_of_pair(item) for item in value]
         items = pairs[0] if len(pairs) == 1 and isinstance(pairs[0], list) else pairs
+        items = list(chain.from_iterable(_of_columns(as_dict(item)) or [item] for item in items))
         if any(not isinstance(item, (str, dict)) or is_repr(item) for item in items):
             return None
         is_chat = items and all(isinstance(item, dict) and item.get("role") in ROLES for item in items)
@@ -80,12 +81,12 @@ def _of_pair(item: Value) -> Value:
 
 
 def _of_columns(value: dict[str, Value]) -> list[Value]:
-    """Return the documents of parallel lists of ids and texts, as Chroma returns them; an empty list for others."""
-    lists = {name: as_list(item) for name, item in value.items()}
-    lists = {name: item[0] if item and isinstance(item[0], list) else item for name, item in lists.items()}
-    ids, texts = lists.get("ids", []), lists.get("documents", [])
-    metadatas = lists.get("metadatas") or [None] * len(ids)
-    if not ids or len(ids) != len(texts) or len(ids) != len(metadatas):
+    """Return the documents of parallel lists, as Chroma and Open WebUI return them; an empty list for other objects."""
+    lists = {name.rstrip("s"): item for name, item in value.items() if isinstance(item, list) and item}
+    lists = {name: item[0] if isinstance(item[0], list) else item for name, item in lists.items()}
+    texts = lists.get("document", [])
+    ids, metadatas = (lists.get(name) or [None] * len(texts) for name in ("id", "metadata"))
+    if lists.keys().isdisjoint(("id", "metadata")) or not len(ids) == len(texts) == len(metadatas):
         return []
     rows = zip(ids, texts, metadatas, strict=True)
     return [{"id": identity, "text": text, "metadata": metadata} for identity, text, metadata in rows]

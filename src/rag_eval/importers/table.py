@@ -226,6 +226,8 @@ def _of_haystack(value: Row) -> Row:
 
 def _with_documents(value: Row) -> Row:
     """Return a record with the retrieved documents in the response of a model's API as ``chunks``."""
+    if isinstance(value.get("result"), dict) and "response" not in value:  # a verdict would be a text
+        value = {("response" if name == "result" else name): item for name, item in value.items()}
     if value.get("object") == "response":  # of OpenAI; its id names no question
         rest = {name: item for name, item in value.items() if name not in ("id", "object", "metadata")}
         value = {**unwrap.as_dict(value.get("metadata")), **rest}

@@ -122,7 +122,9 @@ def without_envelope(value: Value) -> Value:
     """Return an object with the fields of the body of a response in it: ``body``, or its only object or list."""
     fields = as_dict(value)
     inner = [name for name, item in fields.items() if isinstance(item, (dict, list))]
-    name = "body" if "body" in inner else inner[0] if len(inner) == 1 and inner[0] in ("data", "results") else ""
+    name = (
+        "body" if "body" in inner else inner[0] if len(inner) == 1 and inner[0] in ("data", "results", "chat") else ""
+    )
     if not isinstance(fields.get(name), dict):
         return value
     return {key: item for key, item in fields.items() if key != name} | fields[name]
