@@ -1,0 +1,100 @@
+"""The fields of tables, and the usual names of columns by which they are found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+_NAMES = """
+qid: qid question_id query_id case_id example_id dataset_item_id test_id item_id sample_id custom_id id
+question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request message request_body input_record frage pregunta domanda question_posée 質問 问题 問題
+answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer agent_answer ai_response rag_answer system_answer actual_answer generated_text generated_response generated model_output generation completion output output_text answer final_answer outputs reply answer_json choices result response_body antwort réponse respuesta risposta 回答 答案
+citations: citations cited cited_ids citation_ids cited_sources
+chunks: reranked_documents reranked_chunks reranked_contexts reranked_docs reranked chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts retrieved source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references retriever_resources retrieval_results ctxs search_results kontext kontexte contexte contextes contexte_récupéré contexto contextos contesto contesti コンテキスト 上下文
+chunk_ids: retrieved_ids retrieved_context_ids retrieved_chunk_ids retrieved_doc_ids retrieved_document_ids chunk_ids document_ids doc_ids passage_ids passage_id chunk_id doc_id document_id
+chunk_scores: chunk_scores retrieval_scores relevance_scores similarity_scores scores retrieval_score relevance_score similarity_score similarity score
+rank: rank rank_position position
+run: run query_run model provider experiment
+error: error error_message exception
+latency_ms: latency_ms latencyms duration_ms response_time_ms elapsed_ms total_time_ms delay_ms
+latency_s: latency latency_s latency_sec latency_seconds duration response_time response_time_s elapsed elapsed_time time_taken execution_time
+input_tokens: input_tokens prompt_tokens prompt_token_count tokens_in
+output_tokens: output_tokens completion_tokens completion_token_count tokens_out
+cost_usd: cost_usd cost total_cost response_cost
+conversation: conversation_id session_id thread_id chat_id
+turn: turn turn_id turn_index turn_number
+time: timestamp ts created_at start_time
+"""  # noqa: E501
+_GOLD_NAMES = """
+qid: qid question_id query_id case_id example_id test_id item_id sample_id id
+question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request frage pregunta domanda question_posée 質問 问题 問題
+answerable: answerable is_answerable beantwortbar unanswerable is_unanswerable is_impossible
+expected_answer: expected_answer expected expected_response reference reference_answer reference_output reference_outputs ground_truth ground_truth_answer ground_truths groundtruth gt_answer gold_answer golden_answer correct_answer truth expected_output ideal_answer ideal_response ideal target gold gt reference_response true_answer reference_responses erwartete_antwort réponse_attendue respuesta_esperada risposta_attesa 正解 参考答案 answer output outputs answers antwort réponse respuesta risposta 回答 答案
+gold_claim_substr: gold_claim_substr must_contain keywords key_facts
+gold_citations: gold_citations gold_ids expected_ids expected_docs gt_docs gold_docs gold_doc_ids gold_chunk_ids relevant_ids relevant_doc_ids relevant_chunk_ids relevant_docs expected_sources expected_doc_ids expected_chunk_ids reference_context_ids citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id
+contexts: reference_contexts reference_context gold_contexts gold_context expected_contexts expected_context ground_truth_contexts ground_truth_context relevant_passages evidence contexts context passages passage
+difficulty: difficulty
+category: category
+tags: tags
+"""  # noqa: E501
+_OF_ANSWERS = "citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id contexts context passages passage".split()  # noqa: E501
+"""Names that in a file with answers are of the retrieval, not of the gold set."""
+
+
+def _fields(table: str) -> dict[str, list[str]]:
+    pairs = (line.split(":") for line in table.strip().splitlines())
+    return {field: names.split() for field, names in pairs}
+
+
+FORMS = {"table": _fields(_NAMES), "table-gold": _fields(_GOLD_NAMES)}
+"""The fields of a map for each format, and the names by which ``--suggest-map`` finds each."""
+_NO_WORD, _CAMEL = re.compile(r"[^\w.]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_NEEDED = {"table": (("answer", "error"), ("question", "qid")), "table-gold": (("question",),)}
+_OPERATIONS = """
+error latency_ms latency_s input_tokens output_tokens cost_usd conversation turn time
+""".split()
+_REFERENCES = ("reference", "reference_outputs", "reference_output", "expected", "ground_truth")
+_LABELS = ("expected_answer", "gold_citations", "gold_claim_substr", "answerable")
+
+
+def suggested(names: list[str], form: str) -> dict[str, str]:
+    """Return a first map from the names of a header or of a record's keys: only recognised fields.
+
+    Of a name with dots, such as input.question, the whole counts first, then its last part; of input.value the first.
+    """
+    plain = {name: _NO_WORD.sub("_", _CAMEL.sub("_", name).casefold()).strip("_") for name in names}
+    spelled = {text: name for name, text in reversed(plain.items())}
+    for name, text in plain.items():
+        begin, _, last = text.rpartition(".")
+        spelled.setdefault(begin if last in ("value", "content", "text") or begin in _REFERENCES else last, name)
+    known: dict[str, str] = {}
+    has_answer = form == "table-gold" and "answer" in suggested(names, "table")
+    for field, alternatives in FORMS[form].items():
+        free = [spelled[name] for name in alternatives if spelled.get(name) not in (None, *known.values())]
+        if field in ("gold_citations", "contexts") and has_answer and "expected_answer" in known:
+            answers = suggested(names, "table")["answer"] != known["expected_answer"]
+            free = [name for name in free if not answers or plain[name] not in _OF_ANSWERS]
+        if free and not (field == "chunk_scores" and plain[free[0]] == "score" and "chunk_ids" not in known):
+            known[field] = free[0]
+    is_verdict = "chunks" not in known and plain.get(known.get("question", "")) != "query"  # as LangChain calls it
+    if plain.get(known.get("answer", "")) == "result" and is_verdict:
+        del known["answer"]
+    answer = "answer" if form == "table" else "expected_answer"
+    if plain.get(known.get("question", "")) == "messages" and known.keys().isdisjoint((answer, *_LABELS)):
+        known[answer] = known["question"]  # a conversation has both
+    return known
+
+
+def is_sufficient(fields: Mapping[str, str], form: str) -> bool:
+    """Return whether a suggested map has the fields without which a file of the form would be empty."""
+    is_retrieval = any("retriev" in fields.get(name, "").casefold() for name in ("chunk_ids", "chunks"))
+    given = {*fields, *(["answer"] if is_retrieval else [])}
+    has_needed = all(any(field in given for field in alternatives) for alternatives in _NEEDED[form])
+    return has_needed and (form == "table" or any(field in fields for field in _LABELS))
+
+
+@lru_cache(maxsize=256)  # the rows of a file have few sets of names
+def operations(*names: str) -> dict[str, str]:
+    """Return the names of latency, tokens, cost, error and conversation in a sample of any tool, by their fields."""
+    return {field: name for field, name in suggested(list(names), "table").items() if field in _OPERATIONS}
