@@ -18,6 +18,7 @@ from rag_eval.importers.unwrap import question_id
 _NO_ERROR = ("", "none", "null", "false", "0", "no")
 _TRUTH = dict.fromkeys("true yes y 1 ja oui sí".split(), True) | dict.fromkeys("false no n 0 nein non".split(), False)
 _NEGATED = ("unanswerable", "impossible")  # names of columns that say the opposite of answerable
+_VERDICTS = ("relevant", "is_relevant", "relevance", "is_supporting", "is_selected")  # on documents of a gold set
 _ADDED = ("gold_citations", "gold_claim_substr")  # by each record of a question
 _NUMBERED = re.compile(r"(?i)(?:retrieved[_ ]?)?(?:chunk|context|document|doc|passage)[_ ]?(\d{1,2})(?:[_ ]text)?")
 _ID = re.compile(r"(?=.*[\d._/#:-])[!-~]{1,200}")
@@ -40,8 +41,6 @@ def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
         if question is None:
             conversion.problem("", "has no question", "Write the question, or remove the record.")
             continue
-        citations, tags = (_list_of(conversion, name, values) for name in ("gold_citations", "tags"))
-        texts = _list_of(conversion, "contexts", values)
         stated = str(values.get("answerable", True)).casefold()
         if stated not in _TRUTH:
             conversion.problem("/answerable", f"is {quoted(stated, 40)}", "Write true or false.")
@@ -50,10 +49,10 @@ def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
             unwrap.as_id(values.get("qid")) or question_id("table", question),
             question,
             _expected(conversion, values.get("expected_answer")),
-            citations or conversion.reference_ids(texts),
+            _cited(conversion, values),
             answerable=_TRUTH[stated] is not (is_negated and "answerable" in values),
             substrings=_list_of(conversion, "gold_claim_substr", values),
-            tags=tags,
+            tags=_list_of(conversion, "tags", values),
             **{name: str(values[name]) for name in ("difficulty", "category") if values.get(name) is not None},
         )
         first = items.setdefault(gold["qid"], (conversion.place, gold))[1]
@@ -66,6 +65,16 @@ def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
             conversion.problem("", message, "Give each question its own qid, or repeat the same values.")
     for conversion.place, row in items.values():
         yield row
+
+
+def _cited(conversion: Conversion, values: Row) -> list[str]:
+    """Return the ids of the gold citations, or those of the reference contexts, which are texts or documents."""
+    citations, contexts = _list_of(conversion, "gold_citations", values), unwrap.decoded(values.get("contexts"))
+    if citations or not isinstance(contexts, list) or not all(isinstance(item, dict) for item in contexts):
+        return citations or conversion.reference_ids(_list_of(conversion, "contexts", values))
+    relevant = [item for item in contexts if all(item.get(name, True) for name in _VERDICTS)]
+    conversion.account.dropped("contexts", "they are marked as not relevant", len(contexts) - len(relevant))
+    return [chunk["id"] for chunk in conversion.chunks(relevant)]
 
 
 def _expected(conversion: Conversion, recorded: Any) -> str | None:
