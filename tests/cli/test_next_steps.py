@@ -265,3 +265,23 @@ def test_gates_that_fail_for_want_of_answers_are_told_from_those_that_fail(proje
     code, report = score("--base=main")
     (message,) = messages(report, "gold-turns-gates")
     assert (code, message.partition("; ")[2]) == (0, "this run lacks 8 answers to questions of the former")
+
+
+def test_a_first_baseline_is_written_as_the_warning_says(project, score):
+    project.put(
+        gates=gates(f"baseline: {{report: {BASELINE}, trace: eval/baseline.jsonl}}\n", precision="{max_drop: 0.1}")
+    )
+    code, report = score()
+    assert (code, fixes(report)["no-baseline"]) == (
+        1,
+        (
+            "Score a good run with --format json --out DIR, and commit DIR/report.json under this name. "
+            "Commit its traces too, as baseline.trace: with them, changed gold items can be compared."
+        ),
+    )
+    score("--out", "report")
+    (project.path / "report/report.json").rename(project.path / BASELINE)
+    project.write("eval/baseline.jsonl", json_lines(TRACES))
+    project.write(GOLD, json_lines([{**row, "difficulty": "easy"} for row in GOLDS]))
+    code, report = score()
+    assert (code, report["baseline"]["rescored"], report["baseline"]["changed"]) == (0, True, 8)

@@ -162,7 +162,8 @@ def _earlier(file: BaselineFile, now: Report | None) -> tuple[Earlier | None, li
     path, content = file.path, file.content
     if content is None and not file.named:
         message = "there is no baseline yet"
-        fix = "Score a good run with --format json --out DIR, and commit DIR/report.json under this name."
+        fix = "Score a good run with --format json --out DIR, and commit DIR/report.json under this name. "
+        fix += "Commit its traces too, as baseline.trace: with them, changed gold items can be compared."
         return None, [Finding("no-baseline", "warning", message, fix, path)]
     recorded, foreign = file.recorded
     findings = [*_origin_findings(file)]
