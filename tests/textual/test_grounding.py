@@ -177,6 +177,25 @@ def test_dates_and_lists_are_several_numbers(date, read):
     assert keys(f"It ran on {date}.") == ["it", "run", "on", *read.split()]
 
 
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("三年", "3"),
+        ("二十五天", "25"),
+        ("三千二百元", "3200"),
+        ("两万五千人", "25000"),
+        ("十二小时", "12"),
+    ],
+)
+def test_a_number_in_chinese_signs_is_a_number(text, number):
+    assert keys(f"期限为{text}。")[2] == number
+
+
+@pytest.mark.parametrize("text", ["十分重要", "5千瓦", "星期三天气", "三分之一", "不锈钢"])
+def test_other_words_with_such_signs_are_none(text):
+    assert [key for key in keys(text) if key.isdigit() or key == "not"] == [*filter(str.isdigit, text[:1])]
+
+
 def test_a_year_or_a_day_before_a_magnitude_is_no_factor():
     chunk = "In 2019, million-dollar homes were sold. On July 4, thousands gathered. In the 1990s nobody came."
     assert [one.made_up for one in ground("In 2019, thousands gathered on July 4.", [chunk])] == [()]
@@ -319,6 +338,12 @@ MISMATCHES = [
     ("The warranty of the pump lasts two years.", "The warranty of the pump lasts 24 months.", ""),
     ("The bridge is 1,200 metres long.", "The bridge is 1.2 km long.", ""),
     ("Revenue rose to $1,420 million.", "Revenue rose to $1.42 billion.", ""),
+    ("Carried-over days expire on 31 May.", "Carried-over days expire on 31 March.", "unit May"),
+    ("Carried-over days expire on May 31.", "On 31 May, carried-over days expire.", ""),
+    ("The film won several awards.", "The film was released in 1968 and won no awards.", "negation awards"),
+    ("The harbour never burned.", "The harbour burned twice, in 1702 and in 1755.", "negation burned"),
+    ("电池在保修范围内。", "设备保修期为两年,电池不在保修范围内。", "negation 在保"),
+    ("外壳是不锈钢的。", "设备的外壳是不锈钢的。", ""),
     ("Гарантия не распространяется на стекло и лак.", "Стекло и лак гарантия не покрывает.", ""),
 ]
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rag_eval.stats.tally import Ratio
 
 _CHECKED = "answers with chunk texts and a sentence to check"
-_TERMS: dict[str, Any] = {"source": "enterprise framework", "version": 6}
-_OF_GIVEN: dict[str, Any] = {"source": "enterprise framework", "version": 7}
+_TERMS: dict[str, Any] = {"source": "enterprise framework", "version": 7}
+_OF_GIVEN: dict[str, Any] = {"source": "enterprise framework", "version": 8}
 _COUNT: dict[str, Any] = {
     "better": "lower",
     "scale": "count",
@@ -68,7 +68,7 @@ def forbidden_claims_made(case: Case) -> bool | None:
 @metric(
     "answers with chunk texts and a content word",
     source="rag-eval",
-    version=6,
+    version=7,
     scale="real",
     needs="trace.chunks.text",
     settings="refusal",

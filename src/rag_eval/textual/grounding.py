@@ -52,6 +52,8 @@ _MARGIN = 3  # words around a place that are read with it
 _SCOPE = 5  # words behind a negation in which the word that it denies occurs
 _CONDITIONS, _NOT_ONLY = map(word_list, ("conditions", "not_only"))
 _UNITS = frozenset(map(stem, word_list("units"))) | {"m"}
+_MONTHS = frozenset(word_list("months")) | frozenset(map(stem, word_list("months")))
+_VAGUE = NEGATIONS | word_list("quantifiers")  # content words without which a place is compared with a sentence
 _CURRENCIES = frozenset(map(stem, CURRENCIES.values()))
 _CONVERSIONS: dict[str, list[tuple[str, float]]] = defaultdict(list)
 """The units that a number of a unit may be converted to, and what it is multiplied by."""
@@ -213,7 +215,7 @@ class Index:
 
         A place is the number of a chunk, and its first and last word.
         """
-        wanted = frozenset(sentence.content)
+        wanted = frozenset(sentence.content) - _VAGUE or frozenset(sentence.content)
         result, width = None, len(sentence.keys) + _NEAR
         best = max(1, share * len(wanted)), -width
         for number, source in enumerate(self.sources):
@@ -254,7 +256,9 @@ def _check(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) 
     invented = _not_excused(claim, sentence, made_up) if made_up else ()
     together = len(pairs) - sum(is_new)
     wrong: tuple[tuple[str, str], ...] = ()
-    if count > 1 and count - len(missing) >= _CLOSE * count:
+    vague = [key for key in content if key in _VAGUE]
+    lacking = sum([read[place] not in _VAGUE for place in missing])
+    if count > 1 and count - len(vague) - lacking >= _CLOSE * (count - len(vague)):
         wrong = tuple(dict.fromkeys(_mismatches(sentence, numbers, invented, index, is_copy=not any(is_new))))
         if wrong:  # its words are there, but not together
             together = near = 0
@@ -371,10 +375,12 @@ def _other_numbers(
 
 
 def _units(read: list[str]) -> dict[str, set[str]]:
-    """Return the units of each number in a text: behind it, or a currency before it."""
+    """Return the units of each number in a text: behind it, a currency before it, or a month on either side."""
     units: dict[str, set[str]] = {}
     for place, number in enumerate(read):
         if number[0].isdigit():
             units.setdefault(number, set()).update(_UNITS.intersection(read[place + 1 : place + 3]))
             units[number].update(_CURRENCIES.intersection(read[place - 1 : place]))
+            if len(number) <= _SMALL:  # the day of a month
+                units[number].update(_MONTHS.intersection(read[max(0, place - 1) : place + 2]))
     return units

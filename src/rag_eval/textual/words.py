@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from itertools import chain, compress, pairwise
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rag_eval.textual import read_table
 from rag_eval.textual.tokens import STOP_WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _MAX_PIECES = 1 << 16  # distinct pieces that are remembered; then all are forgotten, which changes no result
 _MAX_WORD = 64  # characters of a piece that is remembered, and digits of a number that is read as one
@@ -58,6 +61,10 @@ _HIDES, _IS_CJK = re.compile(f"[{_HIDDEN}]"), re.compile(f"[{_CJK}]")
 _SIGNS: dict[str, tuple[str, ...]] = {sign: (name,) for sign, name in CURRENCIES.items()}
 _SIGNS |= {"%": ("percent",), "°": ("degree",), "½": ("half",), "¼": ("quarter",), "¾": ("0.75",)}
 _SIGNS |= dict.fromkeys(("°C", "℃"), ("degree", "celsius")) | dict.fromkeys(("°F", "℉"), ("degree", "fahrenheit"))
+_CJK_WORD = re.compile(f"(?P<negation>{LEXICON['cjk_negation']})|(?P<number>{LEXICON['cjk_number']})".replace("\n", ""))
+_MYRIAD = 10_000
+_CJK_DIGITS = {sign: at for at, sign in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
+_CJK_POWERS = {"十": 10, "百": 100, "千": 1000, "万": _MYRIAD}
 _MONEY = {"k": 3, "m": 6, "b": 9, "t": 12}
 _FRACTIONS = {"½": "5", "¼": "25", "¾": "75"}
 
@@ -95,9 +102,10 @@ def words(text: str) -> list[Word]:
     read: list[Word] = []
     for token in _TOKEN.finditer(_join_groups(text)):
         start, end = token.span()
-        pairs = _IS_CJK.match(token[0]) is not None
-        for at, key in enumerate(_fold(token[0]), start):
-            read.append(Word(key, at, min(at + 2, end)) if pairs else Word(key, start, end))
+        if _IS_CJK.match(token[0]):
+            read += [Word(key, start + first, start + last) for key, first, last in _fold_cjk(token[0])]
+        else:
+            read += [Word(key, start, end) for key in _fold(token[0])]
     joined = _join_numbers([word.key for word in read])
     return [word._replace(key=key) for word, key in zip(read, joined, strict=True)]
 
@@ -114,7 +122,7 @@ def _fold(token: str) -> tuple[str, ...]:
         return _SIGNS[token]
     if not token.isascii():
         if _IS_CJK.match(token):
-            return tuple([token[at : at + 2] for at in range(len(token) - 1)]) or (token,)
+            return tuple([key for key, _, _ in _fold_cjk(token)])
         token = _HIDES.sub("", token)
         token = token if token[-1] in _FRACTIONS else unicodedata.normalize("NFKC", token)
     if token[0] in CURRENCIES:
@@ -126,6 +134,36 @@ def _fold(token: str) -> tuple[str, ...]:
     if word.endswith(("'t", "’t")):
         return ("not",) if word[-3] == "n" else (word[:-2], "t")
     return (_ANSWER if word[-1] in _ANSWER_ENDS else _key(word),)
+
+
+def _fold_cjk(token: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the keys of Chinese or Japanese with their characters: pairs, negations, numbers with a unit."""
+    first = 0
+    for match in (*_CJK_WORD.finditer(token), None):
+        last = match.start() if match else len(token)
+        if last - first == 1:
+            yield token[first:last], first, last
+        for at in range(first, last - 1):
+            yield token[at : at + 2], at, at + 2
+        if match:
+            yield "not" if match.lastgroup == "negation" else _cjk_number(match[0]), match.start(), match.end()
+            first = match.end()
+
+
+def _cjk_number(signs: str) -> str:
+    """Return the value of a number in Chinese signs: 二十五 is 25."""
+    if not _CJK_POWERS.keys() & set(signs):
+        return _plain("".join([str(_CJK_DIGITS[sign]) for sign in signs]))
+    total = part = digit = 0
+    for sign in signs:
+        power = _CJK_POWERS.get(sign)
+        if power is None:
+            digit = _CJK_DIGITS[sign]
+        elif power == _MYRIAD:
+            total, part, digit = (total + part + digit or 1) * power, 0, 0
+        else:
+            part, digit = part + (digit or 1) * power, 0
+    return str(total + part + digit)
 
 
 def _key(word: str) -> str:
