@@ -35,28 +35,25 @@ _KEY_KINDS = (
     "ingestion"
 )
 _NAMES = (
-    r"(?:pass(?:word|wd|phrase|code|wort)|kennwort|mot de passe|contrase[ñn]a|senha|wachtwoord|hasło|şifre|parola"
-    r"|пароль|密码|密碼|パスワード|비밀번호|pwd|secret|token|credentials?|(?<=[_\-])(?:pass|creds?|psk)"
+    r"(?:pass(?:word|wd|phrase|code|wort)|kennwort|mot de passe|contrase[ñn]a|senha|wachtwoord|hasło|şifre"
+    r"|пароль|密码|密碼|パスワード|비밀번호|pwd|secret|token|credentials?|(?<=[_\-])(?:pass|creds?)"
     rf"|(?:{_KEY_KINDS.replace(' ', '|')}|global api)[_ \-]?key"
-    r"|(?:api|zugangs)[ -]?schl[üu]ssel|cl[ée] (?:d['’])?(?:api|acc[èe]s)|api-?sleutel|api anahtarı"
-    r"|(?:clave|chiave|chave) (?:de )?(?:api|acces?so|di accesso)"
-    r"|klucz (?:api|dostępu)|ключ (?:api|доступа)|密钥|密鑰|api ?(?:キー|키))"
+    r"|(?:api|zugangs)[ -]?schlüssel|(?:clé|clave|chiave) api|ключ (?:api|доступа)|密钥|密鑰|api ?(?:キー|키))"
 )
 _FOR = r"(?: (?:for|of|in|on|to|at|from|für|pour|de|del|para|per|dla|для)(?: [\w.'’-]{1,24}){1,4}?)?"
 """What a secret is for: *for the web shop*."""
 _STATED = (
     rf"(?i){_NAMES}"
-    rf"(?:[\"'`*]{{0,3}}\s{{0,3}}(?:[:=：]|:=|=>|(?<!\w){_IS}(?!\w):?|[是は은는])\s{{0,3}}[\"'`*]{{0,3}}|\s[\"'`]"
-    rf"|{_FOR} {_IS}(?!\w):?\s[\"'`*]{{0,3}})"
-    r"([!#-&(-_a-~]{8,200})"
+    rf"(?:(?:[\"'`*]{{0,3}}\s{{0,3}}(?:[:=：]|:=|=>|(?<!\w){_IS}(?!\w):?|[是は은는])\s{{0,3}}[\"'`*]{{0,3}}|\s[\"'`]"
+    rf"|{_FOR} {_IS}(?!\w):?\s[\"'`*]{{0,3}})([!#-&(-_a-~]{{8,200}})"
+    r"|s?\s([A-Za-z0-9+/_\-]{24,200})(?![\w.]))"
 )
-_BESIDE = rf"(?i){_NAMES}s?\s([A-Za-z0-9+/_\-]{{24,200}})(?![\w.])"
-"""A long value right behind the name of a secret."""
+"""The name of a secret and its value, which may be right behind the name if it is long."""
 _BEARER = r"(?i)(?<!\w)(?:bearer|basic)\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)"
 _CUES = (
-    *"pass kennwort contrase senha wachtwoord hasło şifre parola пароль 密码 密碼 パスワード 비밀번호 pwd".split(),
-    *"secret token cred psk bearer basic schlüssel schluss 密钥 密鑰 ключ".split(),
-    *("api ", "api-", "clé d", "cle d", "apiキ", "api키"),
+    *"pass kennwort contrase senha wachtwoord hasło şifre пароль 密码 密碼 パスワード 비밀번호 pwd secret".split(),
+    *"token credential _cred bearer basic schlüssel 密钥 密鑰 ключ apiキ api키".split(),
+    *("clave api", "chiave api", "clé api"),
 )
 _KINDS = tuple(_KEY_KINDS.split())
 _ENDS = "\"'`*.,;:)]}>"
@@ -152,12 +149,12 @@ def stated_secrets(text: str) -> Spans:
     ``<your-token>``.
     """
     reached = 0
-    matches = [match for pattern in (_STATED, _BESIDE, _BEARER) for match in re.finditer(pattern, text)]
-    for match in sorted(matches, key=lambda match: match.start(1)):
-        value = match[1].rstrip(_ENDS)
-        if match.start(1) >= reached and _by_chance(value):
-            reached = match.start(1) + len(value)
-            yield match.start(1), reached
+    matches = [match for pattern in (_STATED, _BEARER) for match in re.finditer(pattern, text)]
+    for start, end in sorted([match.span(match.lastindex or 0) for match in matches]):
+        value = text[start:end].rstrip(_ENDS)
+        if start >= reached and _by_chance(value):
+            reached = start + len(value)
+            yield start, reached
 
 
 def _by_chance(value: str) -> bool:

@@ -42,7 +42,8 @@ _NO_MAIL = (
     r"(?i)^git@|(?:^|[@._\-])your|^name@|@domain\."
     r"|[@.]example(?:\.(?:com|net|org|edu))?$|\.(?:test|invalid|localhost)$"  # reserved by RFC 2606
 )
-_AT, _DOT = r" ?[\[({] ?at ?[\])}] ?", r"(?: ?[\[({] ?(?:dot|\.) ?[\])}] ?|\.)"
+_SPELLED_AT = ("[at]", "(at)")
+_AT, _DOT = r" ?[\[(]at[\])] ?", r"(?: ?[\[({] ?(?:dot|\.) ?[\])}] ?|\.)"
 _LABEL = r"[a-z0-9-]{1,63}"
 _SPELLED_MAIL = rf"(?i)(?<![a-z0-9._%+\-])[a-z0-9][a-z0-9._%+\-]{{0,63}}{_AT}{_LABEL}(?:{_DOT}{_LABEL}){{1,5}}"
 """An address with ``[at]`` in place of the sign."""
@@ -98,6 +99,12 @@ _STATED_ID = (
     r"|(?-i:(?=(?:[A-Z .\-]{0,8}[0-9]){3})[A-Z0-9](?:[ .\-]?[A-Z0-9]){6,19})))(?![A-Za-z0-9_\-])"
 )
 """Identity numbers that only their name tells from others. Capital letters may be among the digits."""
+_ID_CUES = (
+    *"pass pasap paszp fiscale insurance licen ausweis führersch fuhrersch paspoort nie nif nino dni curp".split(),
+    *"cnic nhs medic mrn patient ssn cpf снилс паспорт kimlik 护照 護照 身份证 パスポ 여권 주민".split(),
+    *("pan card", "pan number", "tax id", "id card", "id number"),
+)
+"""A part of each name of an identity number that may have capital letters."""
 
 _CARD = (
     r"(?<![A-Za-z0-9_.,+/\-])(?:[0-9]{13,19}|[0-9]{4}([ \-])[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
@@ -142,7 +149,7 @@ def plain(text: str) -> str:
 
 def with_at(text: str) -> bool:
     """Return whether a text may have an e-mail address."""
-    return "@" in text or holds_any(("[at", "(at", "{at", "[ at"), text.lower())
+    return "@" in text or holds_any(_SPELLED_AT, text)
 
 
 def with_long_number(text: str) -> bool:
@@ -151,14 +158,22 @@ def with_long_number(text: str) -> bool:
 
 
 def with_identity(text: str) -> bool:
-    """Return whether a text may have an identity number: a long one, or a capital letter next to a digit."""
-    signs = text.encode(errors="replace").translate(_FIGURES)
-    return b"A0" in signs or b"0A" in signs or b"AA 00 00 00 A" in signs or with_long_number(text)
+    """Return whether a text may have an identity number: a long one, or a named one with capital letters."""
+    if with_long_number(text):
+        return True
+    signs = _figures(text)
+    return (b"A0" in signs or b"AA 00 " in signs) and holds_any(_ID_CUES, text.lower())
 
 
 def with_account(text: str) -> bool:
     """Return whether a text may have an IBAN: two capital letters and two digits."""
-    return b"AA00" in text.encode(errors="replace").translate(_FIGURES)
+    return b"AA00" in _figures(text)
+
+
+@lru_cache(maxsize=2)
+def _figures(text: str) -> bytes:
+    """Return a text's bytes with all figures as 0 and all capital letters as A."""
+    return text.encode(errors="replace").translate(_FIGURES)
 
 
 def mail_addresses(text: str) -> Spans:
