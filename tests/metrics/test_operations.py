@@ -164,6 +164,12 @@ EMPTIER = {"rows": [{}, {}], "about": {"index": {"documents": 100, "documents_wi
 ALONE = "judged only by the margin"
 
 
+def test_whole_numbers_of_an_index_may_have_decimals(scored):
+    index = {"documents": 100.0, "documents_without_chunks": 2, "chunks_attempted": 10, "chunks_skipped": {"long": 1.0}}
+    report = scored("gates: {index_empty_docs: {max: 0.02}}\n", rows=[{}], about={"index": index})
+    assert (report.passed, report.metrics["index_skipped_chunks"].value) == (True, 0.1)
+
+
 def test_an_index_is_gated_by_its_own_figures(scored, against):
     assert scored("gates: {index_empty_docs: {max: 0.02}}\n", **INDEXED).passed
     assert not scored("gates: {index_empty_docs: {max: 0.02}}\n", **EMPTIER).passed
