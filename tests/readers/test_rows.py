@@ -99,6 +99,11 @@ def test_gold_with_an_integer_beyond_64_bits_in_an_unknown_field_is_refused_in_b
     assert (problem.startswith("FILE:3: column "), problem.endswith(ending)) == (True, True), problem
 
 
+def test_an_invalid_gold_item_with_a_key_of_another_tool_is_no_export(tmp_path):
+    (problem,) = golds(tmp_path, jsonl(gold(conversation=[{"id": "x"}])))[1]
+    assert problem.startswith("FILE:1: /conversation: a list with 1 entry is not a string."), problem
+
+
 def test_a_value_of_another_type_is_reported_with_an_example(tmp_path):
     (problem,) = golds(tmp_path, jsonl(gold(gold_citations="p1#2")))[1]
     assert problem == "FILE:1: /gold_citations: 'p1#2' is not a list. Write it like [\"p1#2\"]"

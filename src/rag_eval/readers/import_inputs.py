@@ -145,9 +145,17 @@ def recognised(reader: Reader, path: str) -> Recognised | None:
     return None
 
 
+_OWN_FIELDS = {"gold": b'"gold_claim_substr"', "trace": b'"answer_json"'}
+
+
 def export_problem(reader: Reader, path: str, kind: Literal["gold", "trace"]) -> Problem | None:
     """Return one problem with the command that converts a file; None if it is no known export of another tool."""
-    form = recognised(reader.silent(), path)
+    source = reader.silent().open(path)
+    if source is None:
+        return None
+    with source:
+        # Rows with this field are the project's own, even if they also have a key of another tool.
+        form = None if _OWN_FIELDS[kind] in source.head else detect(source.head)
     name = getattr(form, kind) if form else ""
     if not form or not name or not IMPORTERS[name].function:  # other formats are read directly
         return None
