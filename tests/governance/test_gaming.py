@@ -41,6 +41,7 @@ NAMED = {
     "gold-moved-to-an-array",
     "gold-older-than-the-base",
     "gold-qids-of-worse-answers-renamed",
+    "gold-reformatted-around-a-wider-item",
     "gold-renamed-and-failing-dropped",
     "gold-renamed-and-widened",
     "gold-unanswerable-made-attacks",

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quantity, some
 from rag_eval.contract import Gold
-from rag_eval.errors import Finding
+from rag_eval.errors import Finding, Note
 from rag_eval.gates.policy import MARGINS, GateResult
 from rag_eval.gates.results import Question
 from rag_eval.gates.selection import field_values
@@ -116,6 +116,20 @@ def findings(
             are = quantity(len(qids), "question is", "questions are")
             why = why.format("it" if len(qids) == 1 else "them")
             yield Finding(code, "warning", f"{are} removed from the gold: {_joined(qids)}; {why}", _REASON, file)
+
+
+def written_differently(
+    changed: Sequence[GoldChange], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str
+) -> list[Note]:
+    """Return a note on changed items with the same content, which names the others: they could hide among many."""
+    qids = [change.qid for change in changed if change.verb == "changed"]
+    fields = {qid: _changed_fields(old[qid], new[qid]) for qid in qids}
+    others = [f"{qid} ({', '.join(names)})" for qid, names in fields.items() if names]
+    if len(others) == len(qids):
+        return []
+    message = f"{len(qids) - len(others)} of {quantity(len(qids), 'changed gold item')} have the same content"
+    message += ", written differently"
+    return [Note(file, 0, f"{message}; the others are {_joined(others)}" if others else message)]
 
 
 def _fails(change: GoldChange) -> bool:

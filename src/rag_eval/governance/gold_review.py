@@ -18,7 +18,7 @@ from rag_eval.analysis.policy_changes import loosened_gates
 from rag_eval.analysis.report import SignedAt, rejudge
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import DEFAULT_GOLD
-from rag_eval.errors import Finding, InputError, Problem
+from rag_eval.errors import Finding, InputError, Note, Problem
 from rag_eval.gates.policy import BOUNDS
 from rag_eval.gates.selection import by_conversation
 from rag_eval.git.snapshots import NOTHING, Irregular, differing, has_path, read
@@ -65,6 +65,7 @@ class GoldReview(NamedTuple):
     turns: tuple[GateTurn, ...] = ()
     findings: tuple[Finding, ...] = ()
     signed_at: SignedAt | None = None
+    notes: tuple[Note, ...] = ()
 
 
 def review_gold(context: ReviewContext) -> GoldReview:
@@ -150,7 +151,9 @@ def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldRevie
     findings += gold_impact.fewer_cases(*_case_counts(old, new, run.earlier, policy), file)
     findings += gold_impact.lost_labels(diff.changes, diff.old.golds, diff.new.golds, file)
     findings += _item_findings(context, diff.old, diff.new, [i.qid for i in diff.changes if i.verb != "removed"])
-    return GoldReview(tuple(changes), tuple(gold_impact.gate_turns(old.gates, new.gates)), tuple(findings))
+    turns = tuple(gold_impact.gate_turns(old.gates, new.gates))
+    notes = gold_impact.written_differently(diff.changes, diff.old.golds, diff.new.golds, file)
+    return GoldReview(tuple(changes), turns, tuple(findings), notes=tuple(notes))
 
 
 def _case_counts(

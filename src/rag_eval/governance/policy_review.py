@@ -73,7 +73,7 @@ def review(run: ScoredRun, authority: Authority, options: Options) -> Report:
         signed_at=gold.signed_at,
         gold_changes=gold.changes,
         gate_turns=gold.turns,
-        notes=(*notes, *unscored_gold(context), *run.report.notes),
+        notes=(*notes, *gold.notes, *unscored_gold(context), *run.report.notes),
     )
     return with_verdict(_with_base(report, context, context.base) if context.base else report)
 
