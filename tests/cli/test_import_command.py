@@ -368,6 +368,13 @@ def test_validate_knows_the_forms(command, path, kind):
     assert command("validate", path)[0] == 0
 
 
+def test_validate_refuses_a_label_without_a_case(command, tmp_path):
+    path = tmp_path / "retrieval_labels.jsonl"
+    path.write_text('{"relevant_chunks": ["c1"]}\n', "utf-8")
+    code, _, err = command("validate", path)
+    assert (code, "'case_id' is missing" in err) == (2, True)
+
+
 def test_a_single_label_file_is_held_to_its_form(command, folder):
     path = folder / "pipeline_labels.jsonl"
     path.write_text('{"case_id": "k01", "min_citations": "one"}\n')

@@ -60,8 +60,10 @@ def file_kind(reader: Reader, path: str) -> str:
         if source.is_array:
             return _array_kind(source.head, path)
         first = next((line for _, line in source.lines()), b"")
-    is_labels = os.path.basename(path) in SCHEMAS and b'"case_id"' in first  # noqa: PTH119 - Path drops a slash at the end
-    named = (kind for kind, name in _NAMED.items() if name.search(path.replace(os.sep, "/")))
+    name = os.path.basename(path)  # noqa: PTH119 - Path drops a slash at the end
+    # Other tools have files of the name cases.jsonl, too.
+    is_labels = bool(first) and name in SCHEMAS and (name != "cases.jsonl" or b'"case_id"' in first)
+    named = (kind for kind, pattern in _NAMED.items() if pattern.search(path.replace(os.sep, "/")))
     return "labels" if is_labels else looks_like(first) or next(named, "jsonl")
 
 
