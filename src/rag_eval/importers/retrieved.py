@@ -6,11 +6,23 @@ import re
 from collections.abc import Sequence
 from itertools import chain
 
-from rag_eval.importers.unwrap import ROLES, Value, as_dict, as_id, as_list, at, camel, decoded, first_id, number
+from rag_eval.importers.unwrap import (
+    ROLES,
+    Value,
+    as_dict,
+    as_id,
+    as_list,
+    at,
+    camel,
+    decoded,
+    first_id,
+    message_text,
+    number,
+)
 from rag_eval.trace import text_id
 
 TEXT_KEYS = """
-    text page_content pageContent content document.content snippet contents passage chunk chunk_text passage_text
+    text page_content pageContent content document.content snippet contents passage chunk chunk_text passage_text blurb
 """.split()
 _WRAPPED_TEXTS = ("text_resource", "content", "data")
 _WRAPPERS = ("document", "node", "_source", "payload", "properties", "chunkInfo", "documentMetadata")
@@ -24,7 +36,7 @@ SCORE_KEYS = ("score", "relevance_score", "similarity", "_score", "relevanceScor
 CONTEXT_KEYS = """
     context contexts source_documents documents retrieved chunks retrieved_contexts retrieved_documents retrieved_docs
     retrieved_chunks context_chunks passages search_results source_nodes retrieval_result ctxs
-    retrieved_passages retrieval_results
+    retrieved_passages retrieval_results retrieved_contents top_documents
 """.split()  # fmt: skip
 CONTEXT_KEYS += camel(dict.fromkeys(name for name in CONTEXT_KEYS if "_" in name))
 _LISTS = (
@@ -38,7 +50,7 @@ READ_OF_CHUNKS = {*TEXT_KEYS, *_WRAPPED_TEXTS, *DOCUMENT_KEYS, *SCORE_KEYS, *CHU
 _OF_RESPONSES = (
     "output/results", "candidates/groundingMetadata/groundingChunks/retrievedContext", "citations/retrievedReferences",
     "metadata/retriever_resources", "reference/chunks", "choices/message/context/citations",
-    "answer/references/chunkInfo",
+    "answer/references/chunkInfo", "choices/sources",
 )  # fmt: skip
 """Where responses of OpenAI, Gemini, Bedrock, Dify, RAGFlow, Azure and Vertex AI have documents, through any lists."""
 _OF_INDEXES = ("hits/hits", "hits", "matches", "reference")
@@ -157,6 +169,7 @@ def text_of(document: dict[str, Value]) -> str | None:
     """Return the text of a document; None if it has none."""
     texts = [document.get(key) for key in TEXT_KEYS]
     texts += [as_dict(document.get(key)).get("text") for key in _WRAPPED_TEXTS]
+    texts += [message_text({"content": document["content"]})] if isinstance(document.get("content"), list) else []
     return next((text for text in texts if isinstance(text, str)), None)
 
 

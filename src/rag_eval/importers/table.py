@@ -29,6 +29,8 @@ _USAGES = """
 """.split()
 _OLLAMA, _MODELS = ("prompt_eval_count", "eval_count"), ("model", "modelVersion")
 _OF_OUTPUTS = ("citations", "choices", "candidates", "generations", *_OLLAMA)  # that are read
+_OF_CHOICES = ("index", "message", "text", "sources", "finish_reason")
+_OF_MESSAGES = ("role", "content", "refusal", "context", "end_turn")
 _FIRST_RECORDS, _LONGEST_LATENCY = 100, 100  # the latter in seconds: a larger number is rather milliseconds
 
 
@@ -96,26 +98,36 @@ def _expected(conversion: Conversion, recorded: Any) -> str | None:
 def header(inputs: ImportInputs, path: str) -> list[str]:
     """Return the names of the columns of a CSV, or of the fields of the first records."""
     rows = csv_rows(inputs, path) if is_csv(inputs, path) else ()
-    records = ((line, _usual(dict(row))) for line, row in rows) if rows else _objects(inputs, path)
-    return list(dict.fromkeys(name for _, record in islice(records, _FIRST_RECORDS) for name in record))
+    records = (_usual(dict(row)) for _, row in rows) if rows else (usual for *_, usual in _objects(inputs, path))
+    return list(dict.fromkeys(name for record in islice(records, _FIRST_RECORDS) for name in record))
 
 
-def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]]:
-    """Yield line and value of each record, also of those in the only list of an object that is no record itself."""
-    for line, value in objects(inputs, path, "a record"):
-        value = _usual(value)
+def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row, Row]]:
+    """Yield line and value of each record, as recorded and with usual names.
+
+    The only list of an object that is no record itself has the records.
+    """
+    for line, recorded in objects(inputs, path, "a record"):
+        value = _usual(recorded)
         lists = [item for item in value.values() if isinstance(item, list) and item and isinstance(item[0], dict)]
         if len(lists) == 1 and not any(is_sufficient(suggested(list(value), form), form) for form in FORMS):
-            yield from ((line, _usual(row)) for row in lists[0] if isinstance(row, dict))
+            yield from ((line, row, _usual(row)) for row in lists[0] if isinstance(row, dict))
         elif len(value) == len(lists) > 1 and (rows := _merged(lists)):
-            yield from ((line, row) for row in rows)
+            yield from ((line, row, row) for row in rows)
         else:
-            yield line, value
+            yield line, recorded, value
 
 
 def _usual(value: Row) -> Row:
     """Return a record without the envelope of an API, with answer and chunks under usual names."""
-    return _numbered(_with_documents(_of_haystack(unwrap.without_envelope(value))))
+    return _numbered(_with_documents(_of_haystack(_with_tokens(unwrap.without_envelope(value)))))
+
+
+def _with_tokens(value: Row) -> Row:
+    """Return a record with the tokens of its ``usage`` as columns of their own."""
+    name = next((name for name in ("usage", "token_usage") if isinstance(value.get(name), dict)), "")
+    counts = unwrap.usage(value.get(name))
+    return {**counts, **{key: item for key, item in value.items() if key != name}} if counts else value
 
 
 def _numbered(value: Row) -> Row:
@@ -174,8 +186,8 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
     read = {pointer.lstrip("/").partition("/")[0] for pointer in fields.values()}
     for path in inputs.paths:
         used = dict.fromkeys(fields, 0)
-        for line, row in _objects(inputs, path):
-            conversion.place = path, line
+        for line, recorded, usual in _objects(inputs, path):
+            conversion.place, row = (path, line), recorded | usual
             pointed = {
                 field: unwrap.at(row, pointer) if pointer.startswith("/") else row.get(pointer)
                 for field, pointer in fields.items()
@@ -183,7 +195,7 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
             values = {field: value for field, value in pointed.items() if value not in (None, "")}
             for field in values:
                 used[field] += 1
-            for name in row:
+            for name in recorded if read <= recorded.keys() else usual:
                 if name not in read:
                     conversion.account.dropped(name, "the map does not contain it")
             if "qid" not in values and (qid := conversion.qid(unwrap.decoded(row.get("metadata")))) is not None:
@@ -267,6 +279,9 @@ def output_of(recorded: Any) -> Any:
 
 def drop_rest(conversion: Conversion, output: Any, usage: Row) -> None:
     """Record the fields of an answer from which neither text, documents, citations nor usage are read."""
+    choice = next((item for item in unwrap.as_list(unwrap.at(output, "/choices"))), None)
+    conversion.drop_unread(unwrap.as_dict(choice), _OF_CHOICES, " of choices")
+    conversion.drop_unread(unwrap.as_dict(unwrap.at(choice, "/message")), _OF_MESSAGES, " of messages")
     counts = {name.partition("/")[0] for name in _USAGES if unwrap.at(output, f"/{name}") is not None}
     read = {*retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS, *_OF_OUTPUTS, *counts}
     conversion.drop_others(output, unwrap.ANSWER_FIELDS, " of the answer", read | set(_MODELS if usage else ()))
@@ -363,4 +378,6 @@ def _list_of(conversion: Conversion, name: str, values: Row) -> list[str]:
     if isinstance(value, str) and value.lstrip()[:1] != "[":
         texts = [value] if name in ("contexts", "gold_claim_substr") else _SEPARATORS.split(value)
         return [text for text in texts if text]
-    return [str(item) for item in conversion.list_of(values, name) or ()]
+    if isinstance(value, list) and any(isinstance(item, list) for item in value):  # of AutoRAG: alternatives of each
+        value = [part for item in value for part in unwrap.as_list(item)]
+    return [str(item) for item in conversion.list_of({name: value}, name) or ()]

@@ -119,12 +119,12 @@ def first_keys(row: dict[str, Value]) -> str:
 
 
 def without_envelope(value: Value) -> Value:
-    """Return an object with the fields of the body of a response in it: ``body``, or its only object or list."""
+    """Return an object with the fields of the body of a response or log entry in it."""
     fields = as_dict(value)
     inner = [name for name, item in fields.items() if isinstance(item, (dict, list))]
-    name = (
-        "body" if "body" in inner else inner[0] if len(inner) == 1 and inner[0] in ("data", "results", "chat") else ""
-    )
+    name = next((name for name in ("body", "jsonPayload") if name in inner), "")
+    if len(inner) == 1 and inner[0] in ("data", "results", "chat"):
+        name = inner[0]
     if not isinstance(fields.get(name), dict):
         return value
     return {key: item for key, item in fields.items() if key != name} | fields[name]
