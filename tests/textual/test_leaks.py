@@ -191,6 +191,7 @@ KEYS = [
     f"tskey-auth-{A[:11]}CNTRL-{A[:32]}",
     f"AKID{A[:32]}",
     f"{A[:14]}.atlasv1.{A}",
+    f"Your OpenWeather key: {HEX * 2}",
     f"curl -H 'Authorization: token ghp_{A[:36]}' there",
 ]
 NO_KEYS = [
@@ -200,6 +201,8 @@ NO_KEYS = [
     "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     "commit 3cb2b31f0a9d4c1e8b7a6f5e4d3c2b1a09f8e7d6",
     "ghp_short",
+    "primary key 550e8400e29b41d4a716446655440000",
+    "The cache key is da39a3ee5e6b4b0d3255bfef95601890afd80709",
     "AKIA is how they begin",
     "AKIAiosfodnn7example",
     "sk-learn and sk-image",

@@ -19,6 +19,11 @@ Spans = Iterator[tuple[int, int]]
 _SHORTEST, _SHORT = 20, 8
 _SIGNS = bytes(0x78 if 0x21 <= byte <= 0x7E else 0x20 for byte in range(256))
 """All that a word of ASCII is made of as x, of a text's bytes."""
+_HEX_KEY = r"(?i)(?:^|[\s\"'`(])([a-z]*)[ _\-]?key(?: is|:|=)?[\s\"'`*(]{0,3}$"
+"""What is before a hexadecimal key: *the OpenWeather key is*."""
+_NO_SECRET = frozenset("primary foreign cache sort partition public object hash row record document index map".split())
+"""Keys that open nothing. Those of ``_KEY_KINDS`` are stated secrets."""
+_DIGITS = r"[0-9a-f]{32,128}"
 _LONG_WORD = rf"[!-~]{{{_SHORTEST},}}"
 _PRIVATE = r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[23]|AGE-SECRET-KEY-1"
 _PLACEHOLDER = r"(?i)x{8}|(?-i:EXAMPLE)|[_\-]your[_\-]|placeholder|redacted"
@@ -36,9 +41,9 @@ _KEY_KINDS = (
 )
 _NAMES = (
     r"(?:pass(?:word|wd|phrase|code|wort)|kennwort|mot de passe|contrase[ñn]a|senha|wachtwoord|hasło|şifre"
-    r"|пароль|密码|密碼|パスワード|비밀번호|pwd|secret|token|credentials?|(?<=[_\-])(?:pass|creds?)"
+    r"|пароль|密码|密碼|パスワード|비밀번호|pwd|secret|token|credentials?|(?<=[_\-])pass"
     rf"|(?:{_KEY_KINDS.replace(' ', '|')}|global api)[_ \-]?key"
-    r"|(?:api|zugangs)[ -]?schlüssel|(?:clé|clave|chiave) api|ключ (?:api|доступа)|密钥|密鑰|api ?(?:キー|키))"
+    r"|(?:api|zugangs)[ -]?schlüssel|(?:clé|clave|chiave|chave) api|ключ (?:api|доступа)|密钥|密鑰|api ?(?:キー|키))"
 )
 _FOR = r"(?: (?:for|of|in|on|to|at|from|für|pour|de|del|para|per|dla|для)(?: [\w.'’-]{1,24}){1,4}?)?"
 """What a secret is for: *for the web shop*."""
@@ -52,8 +57,8 @@ _STATED = (
 _BEARER = r"(?i)(?<!\w)(?:bearer|basic)\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)"
 _CUES = (
     *"pass kennwort contrase senha wachtwoord hasło şifre пароль 密码 密碼 パスワード 비밀번호 pwd secret".split(),
-    *"token credential _cred bearer basic schlüssel 密钥 密鑰 ключ apiキ api키".split(),
-    *("clave api", "chiave api", "clé api"),
+    *"token credential bearer basic schlüssel 密钥 密鑰 ключ apiキ api키".split(),
+    *("ve api", "clé api"),  # clave, chiave, chave
 )
 _KINDS = tuple(_KEY_KINDS.split())
 _ENDS = "\"'`*.,;:)]}>"
@@ -67,9 +72,9 @@ LEAST_ENTROPY = 2.5
 
 _OPTION = (
     r"(?<!\S)(?:--(?:password|passwd|pass|requirepass|auth-token)[ =]"
-    r"|(?:-u|--user|--proxy-user|--auth)[ =]?[\"']?[^\s:\"'/]{1,64}:|(-[pPawW]) ?)[\"']?([^\s\"']{6,100})"
+    r"|(?:-u|-a|--user|--proxy-user|--auth)[ =]?[\"']?[^\s:\"'/]{1,64}:|(-[pPawW]) ?)[\"']?([^\s\"']{6,100})"
 )
-_OPTIONS = (" -u", " -p", " -P", " -a", " -w", " -W", " --pass", " --user", " --req", " --auth", " --proxy-u")
+_OPTIONS = (" -u", " -p", " -P", " -a", " -w", " -W", " --")
 _COMMANDS = {
     "-p": r"(?:mysql\w*|mariadb[\w-]*|sshpass|(?:docker|podman|registry|oc|az|nerdctl) login)\b[^\n|;]*$",
     "-P": r"(?:sqlcmd|bcp|mosquitto_\w+|unzip|zip)\b[^\n|;]*$",
@@ -78,6 +83,7 @@ _COMMANDS = {
     "-W": r"(?:svn|asadmin|curl)\b[^\n|;]*$",
 }
 """The commands whose options of one letter take a password."""
+_BEFORE_KEY = 30  # characters before a hexadecimal key that are read
 _COMMAND = 200  # characters before an option in which its command is
 _DATABASE = r"(?:mysql|mariadb)"  # with a space behind -p, they ask for the password, and the next word is a database
 
@@ -111,8 +117,14 @@ def _key() -> re.Pattern[str]:
 
 
 def known_keys(text: str) -> Spans:
-    """Yield keys in the forms of their issuers, except placeholders."""
+    """Yield keys in the forms of their issuers, and hexadecimal digits after *key*, except placeholders."""
     for word in re.finditer(_LONG_WORD, text):
+        if digits := re.search(_DIGITS, word[0]):
+            start, end = word.start() + digits.start(), word.start() + digits.end()
+            named = re.search(_HEX_KEY, text[max(0, start - _BEFORE_KEY) : start])
+            if named and named[1].lower() not in (*_NO_SECRET, *_KINDS) and _by_chance(digits[0]):
+                yield start, end
+                continue
         for match in _key().finditer(word[0]):
             if not re.search(_PLACEHOLDER, match[0]):
                 yield word.start() + match.start(), word.start() + match.end()

@@ -152,6 +152,7 @@ def with_at(text: str) -> bool:
     return "@" in text or holds_any(_SPELLED_AT, text)
 
 
+@lru_cache(maxsize=2)
 def with_long_number(text: str) -> bool:
     """Return whether a text has seven digits with only gaps between them, as every phone and card number has."""
     return b"0000000" in text.encode(errors="replace").translate(_FIGURES, _GAPS)
@@ -186,7 +187,7 @@ def mail_addresses(text: str) -> Spans:
         in_url = before[1] and not any(sign in before[2] for sign in " /\n\t")  # user:password@host
         if match[1].lower() not in _FILES and not re.search(_NO_MAIL, match[0]) and not in_url:
             yield match.span()
-    for match in re.finditer(_SPELLED_MAIL, text):
+    for match in re.finditer(_SPELLED_MAIL, text) if holds_any(_SPELLED_AT, text) else ():
         if not re.search(_NO_MAIL, re.sub(_AT, "@", re.sub(_DOT, ".", match[0]))):
             yield match.span()
 
