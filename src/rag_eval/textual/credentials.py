@@ -113,7 +113,7 @@ def with_option(text: str) -> bool:
 @cache
 def _key() -> re.Pattern[str]:
     """Compile the forms of ``data/keys.toml``. A key begins where its word does, so that nothing is scanned twice."""
-    return re.compile("|".join([rf"(?<![A-Za-z0-9_\-])(?:{form})" for form in read_table("keys.toml").values()]))
+    return re.compile(rf"(?<![A-Za-z0-9_\-])(?:{'|'.join(read_table('keys.toml').values())})")
 
 
 def known_keys(text: str) -> Spans:

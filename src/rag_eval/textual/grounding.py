@@ -215,7 +215,8 @@ class Index:
 
         A place is the number of a chunk, and its first and last word.
         """
-        wanted = frozenset(sentence.content) - _VAGUE or frozenset(sentence.content)
+        wanted = frozenset(sentence.content)
+        wanted = wanted - _VAGUE or wanted
         result, width = None, len(sentence.keys) + _NEAR
         best = max(1, share * len(wanted)), -width
         for number, source in enumerate(self.sources):
@@ -256,9 +257,11 @@ def _check(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) 
     invented = _not_excused(claim, sentence, made_up) if made_up else ()
     together = len(pairs) - sum(is_new)
     wrong: tuple[tuple[str, str], ...] = ()
-    vague = [key for key in content if key in _VAGUE]
-    lacking = sum([read[place] not in _VAGUE for place in missing])
-    if count > 1 and count - len(vague) - lacking >= _CLOSE * (count - len(vague)):
+    telling, lacking = count, len(missing)
+    if missing and not _VAGUE.isdisjoint(content):
+        telling -= sum([key in _VAGUE for key in content])
+        lacking = sum([read[place] not in _VAGUE for place in missing])
+    if count > 1 and telling - lacking >= _CLOSE * telling:
         wrong = tuple(dict.fromkeys(_mismatches(sentence, numbers, invented, index, is_copy=not any(is_new))))
         if wrong:  # its words are there, but not together
             together = near = 0
