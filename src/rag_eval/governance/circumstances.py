@@ -56,6 +56,23 @@ def circumstances(context: ReviewContext) -> Iterator[Finding]:
         message = f"the checked-out commit {commit} lacks the last commit of this pull request"
         fix = "Run on pull_request and remove ref from actions/checkout. For forks, see docs/forks.md."
         yield Finding("change-not-checked-out", "warning" if is_named else "error", message, fix)
+    yield from _deciding_gates(context)
+    if edited := _edited_workflow(context):
+        used = "" if edited == authority.workflow else f"{quoted(edited, 60)}, which is used by "
+        message = f"this change edits {used}the workflow that runs this check"
+        fix = "Review this file. To have its changes approved, list it in CODEOWNERS."
+        yield Finding(
+            "workflow-changed", "warning", f"{message}, so inputs and steps may differ from the base's", fix, edited
+        )
+    if qids := context.run.other_questions():
+        what = f"the traces of {quantity(len(qids), 'question')} were asked another question than the gold has"
+        fix = "Let the system answer the questions of the gold set. In a trace, q is the question that was asked."
+        yield Finding("other-question", "warning", f"{what}: {some(qids, _NAMED, quoted)}", fix, context.head.trace)
+
+
+def _deciding_gates(context: ReviewContext) -> Iterator[Finding]:
+    """Yield findings if other gates decide than those of the base branch, or none."""
+    authority = context.authority
     if authority.unknown:
         message = "gates-ref names a commit that is not in the history of the base branch"
         fix = "Remove gates-ref, or name a commit of the base branch: a pull request could name its own commit."
@@ -69,10 +86,11 @@ def circumstances(context: ReviewContext) -> Iterator[Finding]:
         fix = "Remove gates-ref to use the gates of the base branch too."
         yield Finding("gates-from-head", "warning", message, fix)
     elif context.base is None:
-        message = "the base branch has no gates file of this or the usual name, so only the pull request's gates apply"
+        where = f"the commit {quoted(authority.ref, 60)} of gates-ref" if authority.instead_of else "the base branch"
+        message = f"{where} has no gates file of this or the usual name, so only the pull request's gates apply"
         fix = "After the merge they apply to other pull requests."
         if not context.head.file:
-            message = "neither the base branch nor the pull request has a gates file, so the default gates apply"
+            message = f"neither {where} nor the pull request has a gates file, so the default gates apply"
             fix = "Commit a gates file. To write one, run: rag-eval init"
         others = gates_about(authority, context.head.gold, context.run.inputs.reader)
         if outcomes := [(policy.file, _failed_gates(context, policy)) for policy in others]:
@@ -81,17 +99,6 @@ def circumstances(context: ReviewContext) -> Iterator[Finding]:
             message += f", and this run fails {some(failed, _NAMED)}" if failed else ""
             fix = "Name that file in the workflow, if these gates are meant to replace it."
         yield Finding("bootstrap", "warning", message, fix, context.head.file)
-    if edited := _edited_workflow(context):
-        used = "" if edited == authority.workflow else f"{quoted(edited, 60)}, which is used by "
-        message = f"this change edits {used}the workflow that runs this check"
-        fix = "Review this file. To have its changes approved, list it in CODEOWNERS."
-        yield Finding(
-            "workflow-changed", "warning", f"{message}, so inputs and steps may differ from the base's", fix, edited
-        )
-    if qids := context.run.other_questions():
-        what = f"the traces of {quantity(len(qids), 'question')} were asked another question than the gold has"
-        fix = "Let the system answer the questions of the gold set. In a trace, q is the question that was asked."
-        yield Finding("other-question", "warning", f"{what}: {some(qids, _NAMED, quoted)}", fix, context.head.trace)
 
 
 def _loosened_elsewhere(context: ReviewContext) -> list[str]:
