@@ -261,23 +261,11 @@ def _options(reader: Reader, args: argparse.Namespace) -> ConversionOptions:
 
 
 def _recognised(reader: Reader, path: str, kind: str) -> str:
-    """Recognise the format of a file by its content, and print it on stderr; raise UsageError if it is unknown.
+    """Return the name of the format of a file, and print it on stderr.
 
     ``kind`` is trace or gold; '' means traces if the format has both.
     """
-    form = _recognised_or_table(recognised(reader, path), reader, path)
-    reader.ledger.stop_on_problems()
-    if form is None or not (form.trace or form.gold):
-        first = next(Files(reader, [path]).blocks(path), b"").lstrip()[:1]
-        if first == b"<":
-            raise UsageError(f"{path} is HTML or XML. Export the data again as JSON, JSON Lines or CSV")
-        if first in (b"{", b"["):
-            deque(documents(Files(reader, [path]), path), maxlen=0)  # reads all, to name invalid JSON
-            reader.ledger.stop_on_problems()
-        hint = f"Map its fields: {shell_line('rag-eval', 'import', 'table', path)} --suggest-map"
-        names = header(Files(reader.silent(), [path]), path)
-        fields = f": its fields are {first_keys(dict.fromkeys(names))}" if names else ""
-        raise UsageError(f"{path} has no known format{fields}. {hint}. Or name the format: rag-eval import --help")
+    form = recognise(reader, path)
     name = getattr(form, kind or "trace") or ("" if kind else form.gold)
     other = form.gold if name == form.trace else form.trace
     if not name:
@@ -290,6 +278,24 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
     also = f" (--as {IMPORTERS[other].gives} reads it as {other})" if other else ""
     print_notes(f"{path} is read as {name}: it has {form.why}{also}")
     return name
+
+
+def recognise(reader: Reader, path: str) -> Recognised:
+    """Return the format of a file, found by its content; raise UsageError if it is unknown."""
+    form = _recognised_or_table(recognised(reader, path), reader, path)
+    reader.ledger.stop_on_problems()
+    if form and (form.trace or form.gold):
+        return form
+    first = next(Files(reader, [path]).blocks(path), b"").lstrip()[:1]
+    if first == b"<":
+        raise UsageError(f"{path} is HTML or XML. Export the data again as JSON, JSON Lines or CSV")
+    if first in (b"{", b"["):
+        deque(documents(Files(reader, [path]), path), maxlen=0)  # reads all, to name invalid JSON
+        reader.ledger.stop_on_problems()
+    hint = f"Map its fields: {shell_line('rag-eval', 'import', 'table', path)} --suggest-map"
+    names = header(Files(reader.silent(), [path]), path)
+    fields = f": its fields are {first_keys(dict.fromkeys(names))}" if names else ""
+    raise UsageError(f"{path} has no known format{fields}. {hint}. Or name the format: rag-eval import --help")
 
 
 def _recognised_or_table(form: Recognised | None, reader: Reader, path: str) -> Recognised | None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import sys
+from collections.abc import Iterator
+from math import ceil, floor
 from pathlib import Path
 
 from rag_eval import api
-from rag_eval.cli.commands._shared import TEMPLATES, print_lines, print_page, repository_root
+from rag_eval.cli.commands._shared import TEMPLATES, is_sample, print_lines, print_notes, print_page, repository_root
 from rag_eval.cli.parser import Parser, build_parser
-from rag_eval.common.paths import GATES_FILES, from_here, shipped
+from rag_eval.common.escaping import quantity, quoted
+from rag_eval.common.paths import GATES_FILES, from_here, shell_line, shipped
 from rag_eval.common.writing import write
-from rag_eval.errors import PASSED, MissingExtra
+from rag_eval.errors import PASSED, MissingExtra, UsageError
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.source import Reader
 from rag_eval.rendering import render
 from rag_eval.run.options import Options
 
@@ -35,12 +41,32 @@ TOOLS = {
     "phoenix": ("PHOENIX_API_KEY",),
 }
 """The tools that ``rag-eval import`` fetches traces from, and the environment variables of their keys."""
-_SAMPLE = "runs/trace.jsonl"
+GATES, _GOLD, _SAMPLE = "eval-gates.yml", "eval/gold.jsonl", "runs/trace.jsonl"
+_FITTED = ("precision", "chr", "recall@5", "claim_support", "under_refusal", "over_refusal", "error_rate")
+"""Metrics that gates for imported answers may have: those with a value that can get worse."""
+_FITTED_GATES = """\
+# yaml-language-server: $schema=https://org.github.io/rag-eval-action/schemas/v1/eval-gates.schema.json
+# Each limit is just below or above the value of the imported answers. Every metric: rag-eval metrics
+version: 1
+gold: eval/gold.jsonl
+trace: runs/trace.jsonl
+k: 5                                # how many retrieved chunks reach the answer
+refusal:
+  builtin: true                     # recognise "I don't know" and other refusals
+gates:
+"""
 _NEXT = """\
 Next:
   1. Score the sample answers: rag-eval score
   2. Replace the three questions of eval/gold.jsonl with your own. Include some that your documents do not answer.
      Then: rag-eval validate eval/gold.jsonl
+  3. {answer}
+"""
+_NEXT_IMPORTED = """\
+Next:
+  1. Score the imported answers: rag-eval score -v
+  2. Set the limits that you want in eval-gates.yml. If answers cite in their text, or some questions must be refused,
+     import again with --citations or --unanswerable: rag-eval import --help
   3. {answer}
 """
 _PULL = """\
@@ -71,12 +97,14 @@ _STEPS = re.compile(rf"(?m)^( +# Install what.*\n)(.*{re.escape(_SCRIPT)}\n)")
 
 def add_arguments(parser: Parser) -> None:
     text = "; ".join(f"{name}: {words}" for name, words in PRESETS.items())
-    parser.add_argument("--preset", choices=PRESETS, default="reference", help=f"{text} (default: reference)")
+    parser.add_argument("--preset", choices=PRESETS, default="", help=f"{text} (default: reference)")
     source = parser.add_mutually_exclusive_group()
     asks = "write a workflow that asks your system: a server, a command or a Python function"
     source.add_argument("--collect", choices=COLLECT, default="", help=asks)
-    fetches = "write a workflow that fetches the traces of this tool"
-    source.add_argument("--from", dest="tool", choices=TOOLS, default="", help=fetches)
+    imports = (
+        f"import questions, answers and gates from a file of another tool; or {', '.join(TOOLS)}: fetch its traces"
+    )
+    source.add_argument("--from", dest="origin", metavar="FILE", default="", help=imports)
     parser.add_flag("--signoff", "add the hook that requires a sign-off of gold changes")
 
 
@@ -89,11 +117,21 @@ def run(args: argparse.Namespace) -> int:
       rag-eval init --preset enterprise --signoff
       rag-eval init --collect url
       rag-eval init --from langfuse
+      rag-eval init --from samples.jsonl
     """
     below = repository_root(".") != os.path.realpath(".")
-    questions_exist = os.path.lexists("eval/gold.jsonl")
-    source = args.collect or args.tool
-    for target, template in files(args.preset, source).items():
+    questions_exist = os.path.lexists(_GOLD)
+    source = args.collect or args.origin
+    targets = files(args.preset or "reference", source)
+    is_imported = bool(args.origin) and args.origin not in TOOLS
+    if is_imported:
+        _import(args.origin)
+        del targets[_GOLD], targets[_SAMPLE]
+        if not (args.preset or any(map(os.path.lexists, GATES_FILES))):
+            del targets[GATES]
+            write(GATES, _FITTED_GATES + "".join(_fitted_gates()))
+            print_lines(f"wrote  {GATES}")
+    for target, template in targets.items():
         names = GATES_FILES if target in GATES_FILES else ()
         path = Path(next((name for name in names if os.path.lexists(name)), target))
         exists = os.path.lexists(path)
@@ -114,10 +152,53 @@ def run(args: argparse.Namespace) -> int:
                 text += "      - id: rag-eval-gold-signoff\n"
             write(path, text)
             print_lines(f"wrote  {path}")
-    steps = _NEXT.format(answer=_answering(source)) + (_SIGN if args.signoff else "")
+    steps = (_NEXT_IMPORTED if is_imported else _NEXT).format(answer=_answering(source))
+    steps += _SIGN if args.signoff else ""
     steps += "" if below else _PULL.format(number=5 if args.signoff else 4)
     sys.stdout.write(f"\n{steps}")
     return PASSED
+
+
+def _import(path: str) -> None:
+    """Write the gold set and the traces that a file of another tool has: both or none."""
+    from rag_eval.cli.commands.import_export import recognise, run_import
+
+    if not os.path.lexists(path):
+        raise UsageError(f"--from: there is no file {path}. Name one, or one of: {', '.join(TOOLS)}")
+    form = recognise(Reader(ProblemCollector()), path)
+    parts = {_GOLD: form.gold, _SAMPLE: form.trace}
+    if not all(parts.values()):
+        out, name = next(part for part in parts.items() if part[1])
+        lacks = "no answers" if form.gold else "no expected answers"
+        convert = shell_line("rag-eval", "import", name, path, "--out", out)
+        then = "rag-eval collect" if form.gold else f"rag-eval gold draft --from {_SAMPLE}"
+        raise UsageError(f"{path} is read as {name}, which has {lacks}. Write: {convert}, then: {then}")
+    for out in parts:
+        if os.path.lexists(out) and not is_sample(out):
+            raise UsageError(f"{out} exists, and --from writes it. Move it away, or work in another folder")
+    try:
+        for out, name in parts.items():
+            run_import(build_parser().parse_args(["import", name, path, "--out", out, "--force"]))
+    except BaseException:
+        for out in filter(os.path.lexists, parts):
+            Path(out).unlink()
+            print_notes(f"removed {out}")
+        raise
+
+
+def _fitted_gates() -> Iterator[str]:
+    """Yield gates with limits in steps of 0.05, the nearest ones that the imported answers pass."""
+    contents = {GATES: f"{_FITTED_GATES}  error_rate: {{max: 1}}\n".encode()}
+    metrics = api.run(Options(_GOLD, _SAMPLE, GATES, contents=contents)).metrics
+    for name in _FITTED:
+        metric = metrics.get(name)
+        if metric is None or metric.value is None:
+            continue
+        is_minimum = metric.better == "higher"
+        limit = (ceil(metric.value * 20) - 1 if is_minimum else floor(metric.value * 20) + 1) / 20
+        if 0 < limit < 1:
+            gate = f"  {name}: {{{'min' if is_minimum else 'max'}: {limit:.2f}}}"
+            yield f"{gate:<36}# now {metric.value:.3f} of {quantity(metric.n, 'question')}\n"
 
 
 def _collecting(workflow: str, source: str) -> str:
@@ -128,7 +209,12 @@ def _collecting(workflow: str, source: str) -> str:
         install = "      # Start your system here, for example: - run: docker compose up --wait\n"
     if source in TOOLS:
         install = _ANSWER
-    steps = install + run.replace(_SCRIPT, _command(source, '"$(cat started)"'))
+    elif source not in COLLECT:
+        install = f"      # Let your system answer the questions here, and write {quoted(source)}.\n"
+    command = _command(source, '"$(cat started)"')
+    if "#" in command or ": " in command:
+        command = json.dumps(command)  # a JSON string is a YAML string
+    steps = install + run.replace(_SCRIPT, command)
     keys = "".join(f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in TOOLS.get(source, ()))
     steps += f"        env:\n{keys}" if keys else ""
     return _STEPS.sub(lambda _: steps, workflow).replace('"rag-eval-action @', f'"rag-eval-action{extra} @')
@@ -137,8 +223,10 @@ def _collecting(workflow: str, source: str) -> str:
 def _command(source: str, since: str = "today") -> str:
     """Return the command that gets the traces."""
     if source in TOOLS:
-        return f"rag-eval import {source} --from-api --since {since} --gold eval/gold.jsonl --out {_SAMPLE}"
-    return f"rag-eval collect --{source} {COLLECT[source][0]}"
+        return f"rag-eval import {source} --from-api --since {since} --gold {_GOLD} --out {_SAMPLE}"
+    if source in COLLECT:
+        return f"rag-eval collect --{source} {COLLECT[source][0]}"
+    return shell_line("rag-eval", "import", "auto", source, "--as", "trace", "--out", _SAMPLE, "--force")
 
 
 def _answering(source: str) -> str:
@@ -148,6 +236,8 @@ def _answering(source: str) -> str:
     first = "Start your system" if source == "url" else "Call your own system in eval/answer.py"
     if source in TOOLS:
         first = f"Set {' and '.join(TOOLS[source])}, let your system answer the questions"
+    elif source not in COLLECT:
+        first = f"Let your system answer the questions again, and write {source}"
     return f"{first}, then: {_command(source)} && rag-eval score"
 
 
@@ -157,8 +247,8 @@ def files(preset: str, source: str = "") -> dict[str, str]:
     if not source:
         script = {"eval/write_traces.py": "write_traces.py"}
     return {
-        "eval/gold.jsonl": "gold.jsonl",
-        "eval-gates.yml": f"gates-{preset}.yml",
+        _GOLD: "gold.jsonl",
+        GATES: f"gates-{preset}.yml",
         **script,
         _SAMPLE: "trace.jsonl",
         "runs/.gitignore": "gitignore",
