@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cli.commands._shared import file_bytes, option_words, print_notes, refuse, refuse_existing
+from rag_eval.cli.commands._shared import CITATIONS, file_bytes, option_words, print_notes, refuse, refuse_existing
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import quantity
 from rag_eval.common.paths import shell_line
@@ -67,8 +67,8 @@ def add_import_arguments(parser: Parser) -> None:
     for name, text in _POINTERS.items():
         parser.add_option(f"--{name}", "POINTER", f"JSON Pointer: {text}", default=None, type=_pointer)
     parser.add_flag("--by-text", "identify chunks by their text, as gold sets of texts do (Ragas, LangSmith)")
-    forms, cites = ("none", "brackets", "numbers"), "how answers cite: brackets ([id]), numbers ([1]) or none (default)"
-    parser.add_option("--citations", "FORM", cites, default="none", choices=forms)
+    cites = "how answers cite: brackets ([id]), numbers ([1]) or none (default)"
+    parser.add_option("--citations", "FORM", cites, default="none", choices=CITATIONS)
     parser.add_option("--run", "NAME", "name of the run in every row")
     parser.add_option("--retriever", "NAME", "the span whose output is the retrieved chunks")
     unanswerable = "an expected answer that means: not answerable (gold; repeatable)"

@@ -10,9 +10,19 @@ import sys
 from collections.abc import Iterator
 from math import ceil, floor
 from pathlib import Path
+from typing import Any
 
 from rag_eval import api
-from rag_eval.cli.commands._shared import TEMPLATES, is_sample, print_lines, print_notes, print_page, repository_root
+from rag_eval.cli.commands._shared import (
+    CITATIONS,
+    TEMPLATES,
+    is_sample,
+    print_lines,
+    print_notes,
+    print_page,
+    refuse,
+    repository_root,
+)
 from rag_eval.cli.parser import Parser, build_parser
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.common.paths import GATES_FILES, from_here, shell_line, shipped
@@ -65,8 +75,7 @@ Next:
 _NEXT_IMPORTED = """\
 Next:
   1. Score the imported answers: rag-eval score -v
-  2. Set the limits that you want in eval-gates.yml. If answers cite in their text, or some questions must be refused,
-     import again with --citations or --unanswerable: rag-eval import --help
+  2. Set the limits that you want in eval-gates.yml. Every metric: rag-eval metrics
   3. {answer}
 """
 _PULL = """\
@@ -105,6 +114,10 @@ def add_arguments(parser: Parser) -> None:
         f"import questions, answers and gates from a file of another tool; or {', '.join(TOOLS)}: fetch its traces"
     )
     source.add_argument("--from", dest="origin", metavar="FILE", default="", help=imports)
+    cites = "with --from FILE: how its answers cite: brackets ([id]), numbers ([1]) or none (default)"
+    parser.add_option("--citations", "FORM", cites, default="none", choices=CITATIONS)
+    refused = "with --from FILE: an expected answer that means: not answerable (repeatable)"
+    parser.add_option("--unanswerable", "TEXT", refused, action="append", default=[])
     parser.add_flag("--signoff", "add the hook that requires a sign-off of gold changes")
 
 
@@ -117,21 +130,18 @@ def run(args: argparse.Namespace) -> int:
       rag-eval init --preset enterprise --signoff
       rag-eval init --collect url
       rag-eval init --from langfuse
-      rag-eval init --from samples.jsonl
+      rag-eval init --from samples.jsonl --citations numbers --unanswerable n/a
     """
     below = repository_root(".") != os.path.realpath(".")
     questions_exist = os.path.lexists(_GOLD)
     source = args.collect or args.origin
-    targets = files(args.preset or "reference", source)
     is_imported = bool(args.origin) and args.origin not in TOOLS
-    if is_imported:
-        _import(args.origin)
-        del targets[_GOLD], targets[_SAMPLE]
-        if not (args.preset or any(map(os.path.lexists, GATES_FILES))):
-            del targets[GATES]
-            write(GATES, _FITTED_GATES + "".join(_fitted_gates()))
-            print_lines(f"wrote  {GATES}")
-    for target, template in targets.items():
+    misused = "--citations and --unanswerable are for --from FILE. Add the file, or remove them"
+    refuse((not is_imported and (args.unanswerable or _citing(args)), misused))
+    done = _import(args) if is_imported else ()
+    for target, template in files(args.preset or "reference", source).items():
+        if target in done:
+            continue
         names = GATES_FILES if target in GATES_FILES else ()
         path = Path(next((name for name in names if os.path.lexists(name)), target))
         exists = os.path.lexists(path)
@@ -147,62 +157,85 @@ def run(args: argparse.Namespace) -> int:
         else:
             text = (TEMPLATES / template).read_text(encoding="utf-8")
             if source and template == "workflow.yml":
-                text = _collecting(text, source)
+                text = _collecting(text, args)
             if args.signoff and template == "pre-commit.yaml":
                 text += "      - id: rag-eval-gold-signoff\n"
             write(path, text)
             print_lines(f"wrote  {path}")
-    steps = (_NEXT_IMPORTED if is_imported else _NEXT).format(answer=_answering(source))
+    steps = (_NEXT_IMPORTED if is_imported else _NEXT).format(answer=_answering(args))
     steps += _SIGN if args.signoff else ""
     steps += "" if below else _PULL.format(number=5 if args.signoff else 4)
     sys.stdout.write(f"\n{steps}")
     return PASSED
 
 
-def _import(path: str) -> None:
-    """Write the gold set and the traces that a file of another tool has: both or none."""
+def _import(args: argparse.Namespace) -> list[str]:
+    """Write the gold set and the traces that a file of another tool has, both or none, and gates if none are asked for.
+
+    Returns the paths of the files.
+    """
     from rag_eval.cli.commands.import_export import recognise, run_import
 
+    path: str = args.origin
     if not os.path.lexists(path):
         raise UsageError(f"--from: there is no file {path}. Name one, or one of: {', '.join(TOOLS)}")
     form = recognise(Reader(ProblemCollector()), path)
     parts = {_GOLD: form.gold, _SAMPLE: form.trace}
-    if not all(parts.values()):
-        out, name = next(part for part in parts.items() if part[1])
-        lacks = "no answers" if form.gold else "no expected answers"
-        convert = shell_line("rag-eval", "import", name, path, "--out", out)
-        then = "rag-eval collect" if form.gold else f"rag-eval gold draft --from {_SAMPLE}"
-        raise UsageError(f"{path} is read as {name}, which has {lacks}. Write: {convert}, then: {then}")
     for out in parts:
         if os.path.lexists(out) and not is_sample(out):
             raise UsageError(f"{out} exists, and --from writes it. Move it away, or work in another folder")
+    draft = shell_line("rag-eval", "import", form.trace, path, "--out", _SAMPLE)
+    no_gold = f"{path} has no expected answers. Write: {draft}, then: rag-eval gold draft --from {_SAMPLE}"
+    convert = shell_line("rag-eval", "import", form.gold, path, "--out", _GOLD)
+    no_traces = f"{path} has no answers of a system. Write: {convert}, then: rag-eval collect"
+    refuse((not form.gold, no_gold), (not form.trace, no_traces))
     try:
         for out, name in parts.items():
-            run_import(build_parser().parse_args(["import", name, path, "--out", out, "--force"]))
+            options = [f"--unanswerable={text}" for text in args.unanswerable] if out == _GOLD else _citing(args)
+            run_import(build_parser().parse_args(["import", name, path, *options, "--out", out, "--force"]))
+        refuse((not any(map(_expects, api.load_gold(_GOLD))), no_gold))
     except BaseException:
         for out in filter(os.path.lexists, parts):
             Path(out).unlink()
             print_notes(f"removed {out}")
         raise
+    if args.preset or any(map(os.path.lexists, GATES_FILES)):
+        return [*parts]
+    write(GATES, _FITTED_GATES + "".join(_fitted_gates()))
+    print_lines(f"wrote  {GATES}")
+    return [*parts, GATES]
+
+
+def _expects(item: dict[str, Any]) -> bool:
+    """Return whether an answer to a gold item can be wrong."""
+    return not item["answerable"] or any(
+        value for key, value in item.items() if key not in ("qid", "question", "answerable")
+    )
+
+
+def _citing(args: argparse.Namespace) -> list[str]:
+    return ["--citations", args.citations] if args.citations != "none" else []
 
 
 def _fitted_gates() -> Iterator[str]:
     """Yield gates with limits in steps of 0.05, the nearest ones that the imported answers pass."""
     contents = {GATES: f"{_FITTED_GATES}  error_rate: {{max: 1}}\n".encode()}
-    metrics = api.run(Options(_GOLD, _SAMPLE, GATES, contents=contents)).metrics
+    report = api.run(Options(_GOLD, _SAMPLE, GATES, contents=contents))
+    accepts_any_answer = any(finding.code == "vacuous-gold" for finding in report.findings)
     for name in _FITTED:
-        metric = metrics.get(name)
-        if metric is None or metric.value is None:
+        metric = report.metrics.get(name)
+        if metric is None or metric.value is None or (accepts_any_answer and name in ("precision", "chr")):
             continue
         is_minimum = metric.better == "higher"
         limit = (ceil(metric.value * 20) - 1 if is_minimum else floor(metric.value * 20) + 1) / 20
         if 0 < limit < 1:
             gate = f"  {name}: {{{'min' if is_minimum else 'max'}: {limit:.2f}}}"
-            yield f"{gate:<36}# now {metric.value:.3f} of {quantity(metric.n, 'question')}\n"
+            yield f"{gate:<36}# now {metric.value:.3f} ({quantity(metric.n, 'case')})\n"
 
 
-def _collecting(workflow: str, source: str) -> str:
-    """Return the workflow with steps that collect or fetch the answers in its first job."""
+def _collecting(workflow: str, args: argparse.Namespace) -> str:
+    """Return the workflow with steps that collect, fetch or import the answers in its first job."""
+    source = args.collect or args.origin
     extra = "[collect]" if source == "url" or source in TOOLS else ""
     install, run = _STEPS.findall(workflow)[0]
     if source == "url":
@@ -211,7 +244,7 @@ def _collecting(workflow: str, source: str) -> str:
         install = _ANSWER
     elif source not in COLLECT:
         install = f"      # Let your system answer the questions here, and write {quoted(source)}.\n"
-    command = _command(source, '"$(cat started)"')
+    command = _command(args, '"$(cat started)"')
     if "#" in command or ": " in command:
         command = json.dumps(command)  # a JSON string is a YAML string
     steps = install + run.replace(_SCRIPT, command)
@@ -220,17 +253,21 @@ def _collecting(workflow: str, source: str) -> str:
     return _STEPS.sub(lambda _: steps, workflow).replace('"rag-eval-action @', f'"rag-eval-action{extra} @')
 
 
-def _command(source: str, since: str = "today") -> str:
+def _command(args: argparse.Namespace, since: str = "today") -> str:
     """Return the command that gets the traces."""
+    source = args.collect or args.origin
     if source in TOOLS:
         return f"rag-eval import {source} --from-api --since {since} --gold {_GOLD} --out {_SAMPLE}"
     if source in COLLECT:
         return f"rag-eval collect --{source} {COLLECT[source][0]}"
-    return shell_line("rag-eval", "import", "auto", source, "--as", "trace", "--out", _SAMPLE, "--force")
+    return shell_line(
+        "rag-eval", "import", "auto", source, "--as", "trace", *_citing(args), "--out", _SAMPLE, "--force"
+    )
 
 
-def _answering(source: str) -> str:
+def _answering(args: argparse.Namespace) -> str:
     """Return how the user's system answers the questions."""
+    source = args.collect or args.origin
     if not source:
         return f"Call your own system in eval/write_traces.py, then: {_SCRIPT} && rag-eval score"
     first = "Start your system" if source == "url" else "Call your own system in eval/answer.py"
@@ -238,7 +275,7 @@ def _answering(source: str) -> str:
         first = f"Set {' and '.join(TOOLS[source])}, let your system answer the questions"
     elif source not in COLLECT:
         first = f"Let your system answer the questions again, and write {source}"
-    return f"{first}, then: {_command(source)} && rag-eval score"
+    return f"{first}, then: {_command(args)} && rag-eval score"
 
 
 def files(preset: str, source: str = "") -> dict[str, str]:
