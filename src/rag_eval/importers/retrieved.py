@@ -22,8 +22,9 @@ from rag_eval.importers.unwrap import (
 from rag_eval.trace import text_id
 
 TEXT_KEYS = """
-    text page_content pageContent content document.content snippet contents passage chunk chunk_text passage_text blurb
+    text page_content pageContent content document.content snippet contents chunk_text passage_text blurb
 """.split()
+_TEXTS_OR_IDS = ("passage", "chunk")
 _WRAPPED_TEXTS = ("text_resource", "content", "data")
 _WRAPPERS = ("document", "node", "_source", "payload", "properties", "chunkInfo", "documentMetadata")
 """Fields of a document with its text: of LlamaIndex, Elasticsearch, Qdrant, Weaviate and Vertex AI Search."""
@@ -45,8 +46,8 @@ _LISTS = (
 )  # fmt: skip
 SOURCE_KEYS = ("source_docs", "docs", "sources", "references")  # of documents, or only of their names
 CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid", "x-amz-bedrock-kb-chunk-id")
-_MARKS = ("id_", "segment_id", "rank", "position", "type", "class_name")  # the last two are always the same
-READ_OF_CHUNKS = {*TEXT_KEYS, *_WRAPPED_TEXTS, *DOCUMENT_KEYS, *SCORE_KEYS, *CHUNK_KEYS, *_MARKS}
+_MARKS = ("id_", "segment_id", "rank", "type", "class_name")  # the last two are always the same
+READ_OF_CHUNKS = {*TEXT_KEYS, *_TEXTS_OR_IDS, *_WRAPPED_TEXTS, *DOCUMENT_KEYS, *SCORE_KEYS, *CHUNK_KEYS, *_MARKS}
 _OF_RESPONSES = (
     "output/results", "candidates/groundingMetadata/groundingChunks/retrievedContext", "citations/retrievedReferences",
     "metadata/retriever_resources", "reference/chunks", "choices/message/context/citations",
@@ -106,7 +107,7 @@ def _of_columns(value: dict[str, Value]) -> list[Value]:
 
 def by_rank(documents: Sequence[Value]) -> list[Value]:
     """Return documents in the order of the ranks that they state, if those are 1 to N or 0 to N-1."""
-    stated = [first_id(("rank", "position"), document) for document in documents]
+    stated = [first_id(("rank",), document) for document in documents]
     for first in (0, 1):
         expected = [str(rank) for rank in range(first, first + len(stated))]
         if set(stated) == set(expected) and len(stated) > 1:
@@ -170,6 +171,7 @@ def text_of(document: dict[str, Value]) -> str | None:
     texts = [document.get(key) for key in TEXT_KEYS]
     texts += [as_dict(document.get(key)).get("text") for key in _WRAPPED_TEXTS]
     texts += [message_text({"content": document["content"]})] if isinstance(document.get("content"), list) else []
+    texts += [text for key in _TEXTS_OR_IDS if isinstance(text := document.get(key), str) and " " in text.strip()]
     return next((text for text in texts if isinstance(text, str)), None)
 
 

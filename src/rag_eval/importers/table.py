@@ -144,7 +144,9 @@ def _of_haystack(value: Row) -> Row:
     """Return a record with the fields of Haystack's answer, also of the first one in the outputs of a pipeline."""
     lists = [unwrap.as_dict(part).get("answers") for part in value.values()]
     answer = next((unwrap.as_dict(answers[0]) for answers in lists if isinstance(answers, list) and answers), value)
-    if "documents" in value and isinstance(answers := value.get("answers"), list) and answers:  # of deepset's platform
+    if (
+        "documents" in value and "answer" not in value and isinstance(answers := value.get("answers"), list) and answers
+    ):  # of deepset's platform
         return value if isinstance(answers[0], str) else {**value, "answer": unwrap.as_dict(answers[0]).get("answer")}
     fields = unwrap.as_dict(answer.get("init_parameters", answer))
     if not fields.keys() >= {"data", "query", "documents"}:
@@ -155,7 +157,8 @@ def _of_haystack(value: Row) -> Row:
 
 def _with_documents(value: Row) -> Row:
     """Return a record with the retrieved documents in the response of a model's API as ``chunks``."""
-    if isinstance(value.get("result"), dict) and "response" not in value:  # a verdict would be a text
+    others = [name for name in value if name != "result"]
+    if isinstance(value.get("result"), dict) and "answer" not in suggested(others, "table"):  # it may be a verdict
         value = {("response" if name == "result" else name): item for name, item in value.items()}
     if value.get("object") == "response":  # of OpenAI; its id names no question
         rest = {name: item for name, item in value.items() if name not in ("id", "object", "metadata")}

@@ -127,7 +127,7 @@ def without_envelope(value: Value) -> Value:
         name = inner[0]
     if not isinstance(fields.get(name), dict):
         return value
-    return {key: item for key, item in fields.items() if key != name} | fields[name]
+    return fields[name] | {key: item for key, item in fields.items() if key != name}
 
 
 def as_list(value: Value) -> list[Value]:
