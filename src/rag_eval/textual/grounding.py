@@ -216,7 +216,7 @@ class Index:
         A place is the number of a chunk, and its first and last word.
         """
         wanted = frozenset(sentence.content)
-        wanted = wanted - _VAGUE or wanted
+        wanted = wanted if _VAGUE.isdisjoint(wanted) else wanted - _VAGUE or wanted
         result, width = None, len(sentence.keys) + _NEAR
         best = max(1, share * len(wanted)), -width
         for number, source in enumerate(self.sources):
