@@ -23,8 +23,7 @@ from rag_eval import api
 from rag_eval.cli.commands import init
 from rag_eval.common import guard, paths
 from rag_eval.git.snapshots import NOTHING
-from rag_eval.git.work_tree import WorkTree
-from rag_eval.run.authority import Authority
+from rag_eval.run.authority import Authority, WorkTree
 from seams import COMMANDS, PRESETS, RENDERERS, build_parser, main
 from table import each_row
 

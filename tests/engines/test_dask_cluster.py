@@ -8,8 +8,8 @@ import pytest
 
 from rag_eval import api
 from rag_eval.engines import dask_engine
-from rag_eval.readers.object_store import PROTOCOLS, open_url
 from rag_eval.readers.problems import Unreadable
+from rag_eval.readers.source import PROTOCOLS, open_url
 from reading import gold, jsonl, reader, trace
 from seams import ExecutionOptions, InputError, MissingExtra, RagEvalError, main, render, score_files
 

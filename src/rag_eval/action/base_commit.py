@@ -21,10 +21,9 @@ from rag_eval.gold.signoff.identity import approvals, authors
 from rag_eval.run.authority import Authority
 
 if TYPE_CHECKING:
-    from rag_eval.git.work_tree import WorkTree
     from rag_eval.github.api import GitHub
     from rag_eval.gold.signoff.identity import Author, SignoffPolicy
-    from rag_eval.run.authority import Signoff
+    from rag_eval.run.authority import Signoff, WorkTree
 
     History: TypeAlias = "ApiHistory | GitHistory"
     """Commits of a repository by their ids, and by name where names can be trusted."""

@@ -35,12 +35,12 @@ from rag_eval.common.paths import usual_gates
 from rag_eval.common.writing import write_together
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, RagEvalError, UsageError
 from rag_eval.git.plumbing import Git
-from rag_eval.git.work_tree import WorkTree
 from rag_eval.github import posting
 from rag_eval.github.api import GitHub, Network
 from rag_eval.github.posting import Annotation, CommentBody, marker
 from rag_eval.rendering import RENDERERS, files, markdown, render, summary
 from rag_eval.rendering.ci_formats import of_findings, of_gates, of_questions
+from rag_eval.run.authority import WorkTree
 from rag_eval.run.details import details_of
 from rag_eval.run.options import Options
 

@@ -30,9 +30,8 @@ from rag_eval.engines.work import (
     usable_cores,
 )
 from rag_eval.errors import MissingExtra, RagEvalError
-from rag_eval.readers.object_store import Remote, is_url
 from rag_eval.readers.problems import Unreadable
-from rag_eval.readers.source import open_regular
+from rag_eval.readers.source import Remote, is_url, open_regular
 from rag_eval.scoring.scorer import Scorer
 
 _LEAST_STEP, _MOST_STEP = 4 << 20, 32 << 20  # bytes of a range

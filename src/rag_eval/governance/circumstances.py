@@ -20,11 +20,10 @@ from rag_eval.gates.integrity import commit_of, levelled, levels_of
 from rag_eval.gates.selection import select_measures
 from rag_eval.git.snapshots import NOTHING, Irregular, follow_links, read_regular
 from rag_eval.governance.gold_review import gold_path
-from rag_eval.readers.gates_file import in_folder_of, policy_of
+from rag_eval.readers.gates_file import in_folder_of, policy_of, read_verdicts
 from rag_eval.readers.gold_file import stored_gold_set
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.readers.verdict_file import read_verdicts
 from rag_eval.run.base_policy import gates_about, gates_left_behind, gold_named_by, standard_gates_paths, stored_at
 from rag_eval.run.scored import rescore
 

@@ -1,4 +1,8 @@
-"""Files as lines of bytes: regular files inside their folder, decompressed, within the limits."""
+"""Files as lines of bytes: regular files inside their folder, decompressed, within the limits.
+
+Files of an object store are read by URL through fsspec, which the extra ``dask`` installs. Each store also needs its
+package of fsspec (s3fs, gcsfs, adlfs), which finds its own credentials: rag-eval gets none.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,16 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import BinaryIO, NamedTuple, Protocol, Self
+from importlib import import_module
+from typing import Any, BinaryIO, NamedTuple, Protocol, Self
 
+from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.contract import Limits
 from rag_eval.contract.settings import DEFAULT_GOLD, DEFAULT_TRACE
-from rag_eval.errors import MissingExtra
-from rag_eval.readers.object_store import is_url, open_url
+from rag_eval.errors import MissingExtra, UsageError
 from rag_eval.readers.problems import ProblemCollector, Unreadable
 
 MIB = 1 << 20
@@ -45,6 +50,9 @@ _REFUSED = {
     **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), ("is UTF-16 text", _TO_UTF8)),
 }
 """First bytes of files that are not text."""
+_AHEAD = 4 << 20
+PROTOCOLS = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "hdfs", "file", "memory")
+"""What a URL may begin with. Others of fsspec's chain, run or fetch what no trace file needs."""
 
 
 class ByteStream(Protocol):
@@ -362,6 +370,61 @@ def _zstd(stream: ByteStream) -> tuple[ByteStream, type[Exception]]:
         except ModuleNotFoundError:
             raise MissingExtra("Reading .zst files", "zstd") from None
     return zstd.ZstdFile(stream), zstd.ZstdError
+
+
+def is_url(path: str) -> bool:
+    """Return whether a path is meant to be a URL."""
+    return "://" in path
+
+
+class Remote:
+    """A file of an object store with random access. Following bytes are fetched ahead, because each request is slow."""
+
+    def __init__(self, url: str) -> None:
+        store, self._path = _reached(lambda: _fsspec().core.url_to_fs(_known(url)), url)
+        self._fetch = store.cat_file
+        self._size: int = _reached(lambda: store.size(self._path), url)
+        self._block, self._begin = b"", 0
+
+    def at(self, index: int, size: int) -> bytes:
+        """Return at most ``size`` bytes from ``index`` on; none at the end of the file."""
+        size = max(0, min(size, self._size - index))
+        first = index - self._begin
+        if size and not 0 <= first <= len(self._block) - size:
+            end = min(index + max(size, _AHEAD), self._size)
+            self._block, self._begin, first = self._fetch(self._path, start=index, end=end), index, 0
+        return self._block[first : first + size]
+
+
+def open_url(url: str) -> BinaryIO:
+    """Open a URL; raise :class:`Unreadable` with the reason, MissingExtra or UsageError if a package is missing."""
+    file: BinaryIO = _reached(lambda: _fsspec().open(_known(url), "rb").open(), url)
+    return file
+
+
+def _known(url: str) -> str:
+    if url.split("://")[0] not in PROTOCOLS or url.count("://") > 1 or "::" in url:
+        hint = "Copy the file to one of these, or to this machine."
+        raise Unreadable(f"is not a URL of a supported kind: {', '.join(PROTOCOLS)}", hint)
+    return url
+
+
+def _reached(reach: Callable[[], Any], url: str) -> Any:
+    try:
+        return reach()
+    except ImportError as error:
+        raise UsageError(f"{quoted(url)} needs another package: {error}") from None
+    except FileNotFoundError:
+        raise Unreadable("no such file", "Check the URL.") from None
+    except OSError as error:
+        raise Unreadable(f"cannot be opened: {error}", "Check the URL and your permissions.") from None
+
+
+def _fsspec() -> Any:
+    try:
+        return import_module("fsspec")
+    except ModuleNotFoundError:
+        raise MissingExtra("Reading URLs", "dask") from None
 
 
 @contextmanager

@@ -12,12 +12,11 @@ from rag_eval.engines import ExecutionOptions
 from rag_eval.gates.policy import REFERENCE_GATES, Policy
 from rag_eval.gates.selection import by_conversation, in_suite, restrict_policy, select_measures
 from rag_eval.metrics import Measure
-from rag_eval.readers.gates_file import read_policy
+from rag_eval.readers.gates_file import read_policy, with_verdicts
 from rag_eval.readers.gold_file import GoldSet, read_gold_set
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import read_sidecar, sidecar_of
 from rag_eval.readers.source import Reader
-from rag_eval.readers.verdict_file import with_verdicts
 from rag_eval.run.options import Options, headline
 
 if TYPE_CHECKING:

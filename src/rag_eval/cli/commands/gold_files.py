@@ -24,7 +24,6 @@ from rag_eval.contract import Chunk
 from rag_eval.contract.gold import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
 from rag_eval.git.snapshots import NOTHING
-from rag_eval.git.work_tree import WorkTree
 from rag_eval.gold.inventory import TAG, counts_of, freeze, manifest_fault
 from rag_eval.gold.lint import GoldFinding, GoldSample, lint, watch
 from rag_eval.gold.relink import Link, Relinker, rewritten
@@ -38,6 +37,7 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import read_json
 from rag_eval.readers.signoff_record import HashChange, matches
 from rag_eval.readers.source import PACKED, Reader
+from rag_eval.run.authority import WorkTree
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options
 

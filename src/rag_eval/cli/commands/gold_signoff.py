@@ -20,7 +20,6 @@ from rag_eval.common.version import REPOSITORY, __version__
 from rag_eval.errors import GATE_FAILED, PASSED, Finding, InputError, UsageError
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.git.snapshots import NOTHING, IsFolder, Tree
-from rag_eval.git.work_tree import WorkTree
 from rag_eval.gold.signoff import checking, identity
 from rag_eval.gold.signoff.checking import Side
 from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy
@@ -37,6 +36,7 @@ from rag_eval.gold.signoff.repository import (
     states_between,
 )
 from rag_eval.readers.signoff_record import HashChange, Record
+from rag_eval.run.authority import WorkTree
 
 _STAGED = "the index against HEAD (default); in a push, what is pushed; by hand with no gold staged, every item"
 _INSTALL = f'pip install "rag-eval-action @ git+https://github.com/{REPOSITORY}@v{__version__.partition(".")[0]}"'
