@@ -37,12 +37,17 @@ class GoldChange(NamedTuple):
     @property
     def fixes(self) -> bool:
         """Return whether a failing case passes under the new item."""
-        return self.before is not None and self.before not in GOOD and self.after in GOOD
+        return self.flips and self.after in GOOD
 
     @property
     def flips(self) -> bool:
         """Return whether the case passes under one item and fails under the other."""
         return None not in (self.before, self.after) and (self.before in GOOD) != (self.after in GOOD)
+
+    @property
+    def fails(self) -> bool:
+        """Return whether the case is known to fail under one of the items."""
+        return not {self.before, self.after} <= {*GOOD, None}
 
 
 class GateTurn(NamedTuple):
@@ -95,22 +100,21 @@ def findings(
         makes = quantity(len(fixed), "gold change makes a failing answer", "gold changes make failing answers")
         message = f"{makes} of this run right: {_joined(fixed)}{what}{also}"
         yield Finding("gold-fits-output", "warning", message, _SEPARATELY, file)
-    removed = [change for change in changed if change.verb == "removed"]
-    added = [change for change in changed if change.verb == "added" and change.qid in new]
-    others, failing = ({_content(new[change.qid]) for change in part} for part in (added, filter(_fails, added)))
-    unseen = [change.qid for change in removed if not _fails(change) and change.qid not in answered]
-    renamed = {qid for qid in unseen if qid in old and _content(old[qid]) in others}
-    still_failing = {qid for qid in renamed if _content(old[qid]) in failing}
-    gone = [change.qid for change in removed if _fails(change) or change.qid in still_failing]
-    unseen = [qid for qid in unseen if qid not in still_failing]
+    added: dict[str, bool] = {}  # whether an added item with this content fails
+    for change in changed:
+        if change.verb == "added" and change.qid in new:
+            content = _content(new[change.qid])
+            added[content] = added.get(content, False) or change.fails
+    gone, renamed, unseen = list[str](), list[str](), list[str]()
+    for change in changed:
+        if change.verb == "removed" and (change.fails or change.qid not in answered):
+            fails_again = added.get(_content(old[change.qid])) if change.qid in old else None
+            group = gone if change.fails or fails_again else unseen if fails_again is None else renamed
+            group.append(change.qid)
     for code, qids, why in (
         ("failing-items-removed", gone, "this run or the baseline fails on {0}"),
-        ("removed-items-unseen", [qid for qid in unseen if qid in renamed], "the gold has the same with other qids"),
-        (
-            "removed-items-unseen",
-            [qid for qid in unseen if qid not in renamed],
-            "this run did not answer {0}, so the system may fail on {0}",
-        ),
+        ("removed-items-unseen", renamed, "the gold has the same with other qids"),
+        ("removed-items-unseen", unseen, "this run did not answer {0}, so the system may fail on {0}"),
     ):
         if qids:
             are = quantity(len(qids), "question is", "questions are")
@@ -123,18 +127,12 @@ def written_differently(
 ) -> list[Note]:
     """Return a note on changed items with the same content, which names the others: they could hide among many."""
     qids = [change.qid for change in changed if change.verb == "changed"]
-    fields = {qid: _changed_fields(old[qid], new[qid]) for qid in qids}
-    others = [f"{qid} ({', '.join(names)})" for qid, names in fields.items() if names]
+    others = [f"{qid} ({', '.join(names)})" for qid in qids if (names := _changed_fields(old[qid], new[qid]))]
     if len(others) == len(qids):
         return []
-    message = f"{len(qids) - len(others)} of {quantity(len(qids), 'changed gold item')} have the same content"
-    message += ", written differently"
-    return [Note(file, 0, f"{message}; the others are {_joined(others)}" if others else message)]
-
-
-def _fails(change: GoldChange) -> bool:
-    """Return whether an item that exists on one side is known to fail there."""
-    return not {change.before, change.after} <= {*GOOD, None}
+    same = f"{len(qids) - len(others)} of {quantity(len(qids), 'changed gold item')} have the same content"
+    also = f"; the others are {_joined(others)}" if others else ""
+    return [Note(file, 0, f"{same}, written differently{also}")]
 
 
 def _changed_fields(old: Gold, new: Gold) -> list[str]:
