@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from math import ceil, floor
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from rag_eval import api
 from rag_eval.cli.commands._shared import (
@@ -89,6 +89,7 @@ _ANSWER = """\
       - run: date -u +%FT%TZ > started
       # Let your system answer the questions of eval/gold.jsonl here. It sends its traces to the tool.
 """
+_START = "      # Start your system here, for example: - run: docker compose up --wait\n"
 _AFTER_DEMO = """\
 That was a change that made the answers worse: the gate would have stopped it with exit code 1.
 The demo itself ends with 0.
@@ -134,12 +135,12 @@ def run(args: argparse.Namespace) -> int:
     """
     below = repository_root(".") != os.path.realpath(".")
     questions_exist = os.path.lexists(_GOLD)
-    source = args.collect or args.origin
+    source = _source(args)
     is_imported = bool(args.origin) and args.origin not in TOOLS
     misused = "--citations and --unanswerable are for --from FILE. Add the file, or remove them"
     refuse((not is_imported and (args.unanswerable or _citing(args)), misused))
     done = _import(args) if is_imported else ()
-    for target, template in files(args.preset or "reference", source).items():
+    for target, template in files(args.preset or "reference", args.collect or args.origin).items():
         if target in done:
             continue
         names = GATES_FILES if target in GATES_FILES else ()
@@ -156,13 +157,14 @@ def run(args: argparse.Namespace) -> int:
             print_lines(f"kept   {path}{advice}")
         else:
             text = (TEMPLATES / template).read_text(encoding="utf-8")
-            if source and template == "workflow.yml":
-                text = _collecting(text, args)
+            if template == "workflow.yml":
+                text = _collecting(text, source)
             if args.signoff and template == "pre-commit.yaml":
                 text += "      - id: rag-eval-gold-signoff\n"
             write(path, text)
             print_lines(f"wrote  {path}")
-    steps = (_NEXT_IMPORTED if is_imported else _NEXT).format(answer=_answering(args))
+    answer = f"{source.first}, then: {source.command} && rag-eval score"
+    steps = (_NEXT_IMPORTED if is_imported else _NEXT).format(answer=answer)
     steps += _SIGN if args.signoff else ""
     steps += "" if below else _PULL.format(number=5 if args.signoff else 4)
     sys.stdout.write(f"\n{steps}")
@@ -193,7 +195,9 @@ def _import(args: argparse.Namespace) -> list[str]:
         for out, name in parts.items():
             options = [f"--unanswerable={text}" for text in args.unanswerable] if out == _GOLD else _citing(args)
             run_import(build_parser().parse_args(["import", name, path, *options, "--out", out, "--force"]))
-        refuse((not any(map(_expects, api.load_gold(_GOLD))), no_gold))
+        bare, golds = {"qid", "question", "answerable"}, api.load_gold(_GOLD)
+        expects_one = any(not item["answerable"] or any(map(item.get, item.keys() - bare)) for item in golds)
+        refuse((not expects_one, no_gold))
     except BaseException:
         for out in filter(os.path.lexists, parts):
             Path(out).unlink()
@@ -204,13 +208,6 @@ def _import(args: argparse.Namespace) -> list[str]:
     write(GATES, _FITTED_GATES + "".join(_fitted_gates()))
     print_lines(f"wrote  {GATES}")
     return [*parts, GATES]
-
-
-def _expects(item: dict[str, Any]) -> bool:
-    """Return whether an answer to a gold item can be wrong."""
-    return not item["answerable"] or any(
-        value for key, value in item.items() if key not in ("qid", "question", "answerable")
-    )
 
 
 def _citing(args: argparse.Namespace) -> list[str]:
@@ -233,49 +230,48 @@ def _fitted_gates() -> Iterator[str]:
             yield f"{gate:<36}# now {metric.value:.3f} ({quantity(metric.n, 'case')})\n"
 
 
-def _collecting(workflow: str, args: argparse.Namespace) -> str:
-    """Return the workflow with steps that collect, fetch or import the answers in its first job."""
-    source = args.collect or args.origin
-    extra = "[collect]" if source == "url" or source in TOOLS else ""
+class _Source(NamedTuple):
+    """How the user's system answers the questions: what comes first, and the command that gets the traces.
+
+    In the workflow, ``step`` replaces the packaged one, and ``keys`` are secrets in the environment of the command.
+    """
+
+    first: str
+    command: str
+    step: str = ""
+    extra: str = ""
+    keys: tuple[str, ...] = ()
+
+
+def _source(args: argparse.Namespace) -> _Source:
+    name = args.collect or args.origin
+    if not name:
+        return _Source("Call your own system in eval/write_traces.py", _SCRIPT)
+    if keys := TOOLS.get(name, ()):
+        first = f"Set {' and '.join(keys)}, let your system answer the questions"
+        command = f"rag-eval import {name} --from-api --since today --gold {_GOLD} --out {_SAMPLE}"
+        return _Source(first, command, _ANSWER, "[collect]", keys)
+    if name in COLLECT:
+        command = f"rag-eval collect --{name} {COLLECT[name][0]}"
+        if name == "url":
+            return _Source("Start your system", command, _START, "[collect]")
+        return _Source("Call your own system in eval/answer.py", command)
+    words = ("rag-eval", "import", "auto", name, "--as", "trace", *_citing(args), "--out", _SAMPLE, "--force")
+    step = f"      # Let your system answer the questions here, and write {quoted(name)}.\n"
+    return _Source(f"Let your system answer the questions again, and write {name}", shell_line(*words), step)
+
+
+def _collecting(workflow: str, source: _Source) -> str:
+    """Return the workflow with the steps of a source in its first job."""
     install, run = _STEPS.findall(workflow)[0]
-    if source == "url":
-        install = "      # Start your system here, for example: - run: docker compose up --wait\n"
-    if source in TOOLS:
-        install = _ANSWER
-    elif source not in COLLECT:
-        install = f"      # Let your system answer the questions here, and write {quoted(source)}.\n"
-    command = _command(args, '"$(cat started)"')
+    command = source.command.replace("today", '"$(cat started)"') if source.keys else source.command
     if "#" in command or ": " in command:
         command = json.dumps(command)  # a JSON string is a YAML string
-    steps = install + run.replace(_SCRIPT, command)
-    keys = "".join(f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in TOOLS.get(source, ()))
-    steps += f"        env:\n{keys}" if keys else ""
-    return _STEPS.sub(lambda _: steps, workflow).replace('"rag-eval-action @', f'"rag-eval-action{extra} @')
-
-
-def _command(args: argparse.Namespace, since: str = "today") -> str:
-    """Return the command that gets the traces."""
-    source = args.collect or args.origin
-    if source in TOOLS:
-        return f"rag-eval import {source} --from-api --since {since} --gold {_GOLD} --out {_SAMPLE}"
-    if source in COLLECT:
-        return f"rag-eval collect --{source} {COLLECT[source][0]}"
-    return shell_line(
-        "rag-eval", "import", "auto", source, "--as", "trace", *_citing(args), "--out", _SAMPLE, "--force"
-    )
-
-
-def _answering(args: argparse.Namespace) -> str:
-    """Return how the user's system answers the questions."""
-    source = args.collect or args.origin
-    if not source:
-        return f"Call your own system in eval/write_traces.py, then: {_SCRIPT} && rag-eval score"
-    first = "Start your system" if source == "url" else "Call your own system in eval/answer.py"
-    if source in TOOLS:
-        first = f"Set {' and '.join(TOOLS[source])}, let your system answer the questions"
-    elif source not in COLLECT:
-        first = f"Let your system answer the questions again, and write {source}"
-    return f"{first}, then: {_command(args)} && rag-eval score"
+    steps = (source.step or install) + run.replace(_SCRIPT, command)
+    steps += "        env:\n" if source.keys else ""
+    steps += "".join(f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in source.keys)
+    workflow = _STEPS.sub(lambda _: steps, workflow)
+    return workflow.replace('"rag-eval-action @', f'"rag-eval-action{source.extra} @')
 
 
 def files(preset: str, source: str = "") -> dict[str, str]:
