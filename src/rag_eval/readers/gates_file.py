@@ -100,7 +100,7 @@ def _resolve_aliases(document: YamlDocument, path: str, ledger: ProblemCollector
                     at, f"{quoted(name, 60)} is another name of {metric}, which also has gates", "Remove one of them."
                 )
             elif metric != name:
-                ledger.note(path, _position(document, at)[0], f"{name} is read as {metric}", once=True)
+                ledger.note(path, _position(document, at)[0], f"{name} is read as {metric}", times=0)
                 for below in ("", *(f"/{escape_key(key)}" for key in entry if isinstance(entry, dict))):
                     if position := document.positions.get(at + below):
                         document.positions[f"{where}/{escape_key(metric)}{below}"] = position

@@ -25,7 +25,6 @@ class ProblemCollector:
         self.problems: list[Problem] = []
         self.more = 0  # problems that are only counted
         self._notes: dict[tuple[str, str], Note] = {}
-        self._uncounted: set[tuple[str, str]] = set()  # those notes that are given only once
         self._unknown_fields: set[tuple[str, str]] = set()
 
     @property
@@ -57,32 +56,28 @@ class ProblemCollector:
             return
         self._unknown_fields.add((file, name))
         hint = did_you_mean(field, sorted(fields))
-        self.note(file, line, f"unknown field {quoted(name)} is ignored.{' ' + hint if hint else ''}", once=True)
+        self.note(file, line, f"unknown field {quoted(name)} is ignored.{' ' + hint if hint else ''}", times=0)
 
-    def note(self, file: str, line: int, message: str, *, once: bool = False, times: int = 1) -> None:
-        """Record a note; the same words on the same file are counted under the first line, unless ``once``.
+    def note(self, file: str, line: int, message: str, *, times: int = 1) -> None:
+        """Record a note; the same words on the same file are counted under the first line, unless ``times`` is 0.
 
         After a hundred kinds of note, further kinds become one note for each file.
         """
         if len(self._notes) >= SHOWN and (file, message) not in self._notes:
-            message, once = "there are more notes like these", True
-        known = self._notes.get((file, message))
-        if known is None:
-            self._notes[file, message] = Note(file, line, message, times)
-            self._uncounted |= {(file, message)} if once else set()
-        elif not once:
-            self._notes[file, message] = known._replace(times=known.times + times)
+            message, times = "there are more notes like these", 0
+        known = self._notes.get((file, message)) or Note(file, line, message, 0)
+        self._notes[file, message] = known._replace(times=known.times + times)
 
     def add_notes(self, other: ProblemCollector, line: int) -> None:
         """Add the notes on a part of a file that begins after ``line``."""
-        for note in sorted(other.notes, key=lambda note: note.line):
-            once = (note.file, note.message) in other._uncounted
-            self.note(note.file, note.line + line, note.message, once=once, times=note.times)
+        for note in sorted(other._notes.values(), key=lambda note: note.line):
+            self.note(note.file, note.line + line, note.message, times=note.times)
 
     @property
     def notes(self) -> list[Note]:
         """Return the notes, sorted so that the order of rows does not matter."""
-        return sorted(self._notes.values(), key=lambda note: (note.file, note.message))
+        notes = sorted(self._notes.values(), key=lambda note: (note.file, note.message))
+        return [note._replace(times=max(1, note.times)) for note in notes]
 
     def stop_on_problems(self) -> None:
         """Raise :class:`InputError` with all problems, if there are any."""
