@@ -40,6 +40,7 @@ from rag_eval.readers.schema_validation import (
     load_schema,
     schema_errors,
     unknown_key,
+    whole,
 )
 from rag_eval.readers.source import MIB, YAML_MIB, Digest, Reader
 from rag_eval.readers.strict_json import JsonError, decode, escape_key, pointer
@@ -230,7 +231,7 @@ def _position(document: YamlDocument, pointer: str) -> tuple[int, int]:
 
 def _policy(document: YamlDocument, path: str) -> Policy:
     value, refusal, earlier = document.value, document.value.get("refusal", {}), document.value.get("baseline", {})
-    fields: dict[str, Any] = {name: _whole(value[name]) for name in ("k", "limits") if name in value}
+    fields: dict[str, Any] = {name: whole(value[name]) for name in ("k", "limits") if name in value}
     fields |= {name: in_folder_of(path, value.get(name, getattr(Policy(), name))) for name in ("gold", "trace")}
     fields |= {name: in_folder_of(path, earlier[key]) for name, key in _BASELINE.items() if key in earlier}
     fields |= {"verdicts": in_folder_of(path, value["verdicts"])} if "verdicts" in value else {}
@@ -251,7 +252,7 @@ def _policy(document: YamlDocument, path: str) -> Policy:
         gates=gates,
         judge=judge,
         uncalibrated=uncalibrated,
-        completeness={**dict.fromkeys(COMPLETENESS, 0), **_whole(value.get("completeness", {}))},
+        completeness={**dict.fromkeys(COMPLETENESS, 0), **whole(value.get("completeness", {}))},
         # YAML reads a bare off as false.
         integrity={name: level or "off" for name, level in value.get("integrity", {}).items()},
         slices=Slices(tuple(slices.get("by", ())), int(slices.get("min_n", Slices().min_n))),
@@ -328,11 +329,6 @@ def _object(value: Any, *names: str) -> dict[str, Any]:
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
-
-
-def _whole(value: Any) -> Any:
-    """Return a number, or each number of an object, as int: JSON Schema accepts 5.0 as an integer."""
-    return {name: int(number) for name, number in value.items()} if isinstance(value, dict) else int(value)
 
 
 def in_folder_of(gates: str, path: str) -> str:

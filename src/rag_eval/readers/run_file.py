@@ -9,12 +9,12 @@ from typing import Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.readers import strict_json
-from rag_eval.readers.schema_validation import Contract
+from rag_eval.readers.schema_validation import Contract, whole
 from rag_eval.readers.source import Digest, Reader
 
 LEAST_COMMIT = 7
 """Characters of a commit id in run.json."""
-_COUNTS = ("documents", "documents_without_chunks", "chunks_attempted", "chunks_embedded")
+_COUNTS = ("documents", "documents_without_chunks", "chunks_attempted", "chunks_embedded", "chunks_skipped")
 _DASH_OR_BLANK = re.compile(r"[\s-]")
 
 
@@ -26,18 +26,9 @@ def read_sidecar(reader: Reader, path: str, digest: Digest | None = None) -> dic
         message = f"{quoted(commit)} is shorter than {LEAST_COMMIT} characters, which is ambiguous"
         reader.ledger.problem(path, 0, "/system_commit", message, "Write what this prints: git rev-parse HEAD")
         return None
-    return about and _with_whole_counts(about)
-
-
-def _with_whole_counts(about: dict[str, Any]) -> dict[str, Any]:
-    """Return run.json with its counts as whole numbers: JSON Schema accepts 5.0 as an integer too."""
-    index = about.get("index")
-    if index is None:
-        return about
-    counts: dict[str, Any] = {name: int(value) for name, value in index.items() if name in _COUNTS}
-    if "chunks_skipped" in index:
-        counts["chunks_skipped"] = {reason: int(value) for reason, value in index["chunks_skipped"].items()}
-    return {**about, "index": {**index, **counts}}
+    if about and (index := about.get("index")):
+        about["index"] = {name: whole(value) if name in _COUNTS else value for name, value in index.items()}
+    return about
 
 
 def sidecar_of(trace: str) -> str:

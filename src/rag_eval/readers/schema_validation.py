@@ -306,6 +306,11 @@ def _with_example(error: SchemaError) -> RowError:
     return fault._replace(hint=f"Write it like {example}") if len(example) <= _LONGEST_EXAMPLE else fault
 
 
+def whole(value: Any) -> Any:
+    """Return a number, or each number of an object, as int: JSON Schema accepts 5.0 as an integer."""
+    return {name: int(number) for name, number in value.items()} if isinstance(value, dict) else int(value)
+
+
 class Contract:
     """The schema of a name, and its errors."""
 
