@@ -199,9 +199,7 @@ def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
         golds.append(counts if any(counts) else None)
     pairs = _Pairs(points)
     series: list[Series] = []
-    compared: list[int] = []  # the series with an earlier reading to compare with
-    with_oldest: list[tuple[str, int, int]] = []
-    with_best: list[tuple[str, int, int]] = []
+    compared: list[tuple[int, int, int, int]] = []  # a series, its oldest, best and last reading
     choices: list[int] = []  # how many readings each best one was chosen from, for which its test is corrected
     for index, name in enumerate(names):
         measured = [at for at, point in enumerate(points) if _value(point, name) is not None]
@@ -213,12 +211,11 @@ def history(points: Sequence[Point], names: Sequence[str]) -> list[Series]:
         if shared:
             sign = -1 if series[-1].better == "higher" else 1
             values = {old: sign * (_value(points[old], name) or 0.0) for old in shared}
-            compared.append(index)
-            with_oldest.append((name, shared[0], last))
-            with_best.append((name, min(shared, key=values.__getitem__), last))
+            compared.append((index, shared[0], min(shared, key=values.__getitem__), last))
             choices.append(len(earlier))
-    contrasts_of_series = zip(compared, pairs.tested(with_oldest), pairs.tested(with_best, choices), strict=True)
-    for index, oldest, best in contrasts_of_series:
+    against_oldest = pairs.tested([(names[index], oldest, last) for index, oldest, _, last in compared])
+    against_best = pairs.tested([(names[index], best, last) for index, _, best, last in compared], choices)
+    for (index, *_), oldest, best in zip(compared, against_oldest, against_best, strict=True):
         series[index] = series[index]._replace(oldest=oldest, best=best)
     return series
 

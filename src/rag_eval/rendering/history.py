@@ -35,6 +35,7 @@ _LABEL, _AXIS_LABEL = 80, 24
 # Characters with a meaning in Mermaid or Markdown are removed: a label on an axis need only be recognisable.
 _UNCHARTED = re.compile(r"[^A-Za-z0-9 ._/-]+")
 _SUMMARY = ["metric", "trend", "oldest", "newest", "change", "interval", "p", "cases", "result"]
+_CONTRAST = ["before", "after", "old", "new", "regression", "low", "high", "n", "p", "result"]
 _POINTS = ["report", "value", "95 % interval", "cases", "notes"]
 
 
@@ -65,16 +66,9 @@ def _json_fields(series: Series) -> dict[str, Any]:
     fields: dict[str, Any] = {**series._asdict(), "slow": series.slow}
     for name in ("oldest", "best", "step"):
         if contrast := fields[name]:
-            item = contrast.comparison
-            fields[name] = {
-                "before": contrast.before,
-                "after": contrast.after,
-                "old": item.baseline,
-                "new": item.value,
-                **{part: getattr(item, part) for part in ("regression", "low", "high", "n")},
-                "p": item.adjusted,
-                "result": item.result,
-            }
+            before, after, item = contrast
+            values = item.baseline, item.value, item.regression, item.low, item.high, item.n, item.adjusted, item.result
+            fields[name] = dict(zip(_CONTRAST, (before, after, *values), strict=True))
     return fields
 
 
