@@ -20,7 +20,6 @@ from rag_eval.cli.parser import Parser, whole
 from rag_eval.collecting import Journal, Pace, collect
 from rag_eval.collecting.request_map import PRESETS, request_map
 from rag_eval.collecting.systems import CommandSystem, FunctionSystem, HttpSystem, System, command_words
-from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity
 from rag_eval.common.paths import shell_line
 from rag_eval.common.version import __version__
@@ -99,9 +98,9 @@ def run(args: argparse.Namespace) -> int:
     is_replaceable = not os.path.lexists(out) or _is_interrupted(out) or is_sample(out)
     _check_options(args)
     refuse_existing(out, force=args.force or is_replaceable)
-    digests = Digests()
+    digest = hashlib.sha256()
     with checked_reader() as reader:
-        golds = read_gold(reader, args.gold, digests.of("gold", args.gold))
+        golds = read_gold(reader, args.gold, digest)
         request = read_mapping(reader, args.request) if args.request else {}
         matrix = read_mapping(reader, args.matrix) if args.matrix else {}
     questions = [(qid, gold.question) for qid, gold in in_suite(golds, suite_named(args.suite)).items()]
@@ -110,8 +109,8 @@ def run(args: argparse.Namespace) -> int:
     runs = {name: [f"{name or 'try'}{number}" if number else name for number in numbers] for name in configurations}
     keys = [(run, qid) for names in runs.values() for run in names for qid, _ in questions]  # in the order of the file
     settings = {name: str(value) for name, value in vars(args).items() if name in _IDENTITY}
-    about = _about(digests.hex("gold"))
-    with Journal(out, {**settings, "gold": digests.hex("gold"), "maps": [request, configurations]}) as journal:
+    about = _about(digest.hexdigest())
+    with Journal(out, {**settings, "gold": digest.hexdigest(), "maps": [request, configurations]}) as journal:
         if journal.rows:
             print_notes(f"continuing after {quantity(len(journal.rows), 'answer')} in {out}.partial")
         try:
