@@ -159,7 +159,6 @@ def _options(config: pytest.Config) -> Options:
     root = os.path.relpath(config.rootpath)
     folder = "" if root == os.curdir else root
     gold, trace, gates, baseline = (config.getoption(f"--rag-eval-{name}") or "" for name in _FILES)
+    gates = gates or usual_gates(folder) or nearest_gates()
     suite = config.getoption("--rag-eval-suite") or "full"
-    return Options(
-        gold, trace, gates or usual_gates(folder) or nearest_gates(), folder=folder, baseline=baseline, suite=suite
-    )
+    return Options(gold, trace, gates, folder=folder, baseline=baseline, suite=suite)

@@ -168,14 +168,11 @@ def format_interval(
         least = decimals(float(number), name)
     elif low is not None and high is not None and high - low < _NARROW:
         least = 3
-    start, end = (
-        ""
-        if end is None
-        else format_signed_bound(
-            as_fraction(end), lambda shown: (keeps(shown), shown <= number, shown >= number), least
-        )
-        for end in (low, high)
-    )
+
+    def place(end: Fraction) -> tuple[bool, bool, bool]:
+        return keeps(end), end <= number, end >= number
+
+    start, end = ("" if end is None else format_signed_bound(as_fraction(end), place, least) for end in (low, high))
     if start and end:
         return f" ({start}–{end})"
     return f" (≥ {start})" if start else f" (≤ {end})" if end else ""

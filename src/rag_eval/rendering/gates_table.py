@@ -344,16 +344,14 @@ def format_regression_interval(gate: GateResult, *, turned: bool = False) -> str
     if comparison is None or (comparison.low is None and comparison.high is None):
         return ""
     sign = -1 if turned else 1
-    texts: list[str | None] = []
-    for end in (comparison.low, comparison.high)[::sign]:
+
+    def shown(end: float | None) -> str | None:
         if end is None:
-            texts.append(None)
-        else:
-            least = decimals(abs(end), gate.name) if unit(gate.name) or abs(end) > 1 else 3
-            texts.append(
-                format_signed_bound(as_fraction(sign * end), lambda number: gate.gate.keeps(sign * number), least)
-            )
-    return format_range(*texts)
+            return None
+        least = decimals(abs(end), gate.name) if unit(gate.name) or abs(end) > 1 else 3
+        return format_signed_bound(as_fraction(sign * end), lambda number: gate.gate.keeps(sign * number), least)
+
+    return format_range(*map(shown, (comparison.low, comparison.high)[::sign]))
 
 
 def _format_size(gate: GateResult) -> str:

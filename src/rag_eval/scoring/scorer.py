@@ -41,10 +41,8 @@ class QuestionIndex:
                 note(trace.line, f"'{other}' differs from '{name}'; '{name}' is used")
         if qid:
             if trace.conversation and self._at_turn(trace) not in (None, qid):
-                note(
-                    trace.line,
-                    f"'conversation' and 'turn' are those of another gold item than '{name}'; '{name}' is used",
-                )
+                text = f"'conversation' and 'turn' are those of another gold item than '{name}'"
+                note(trace.line, f"{text}; '{name}' is used")
             return qid, ""
         qid, wrong = self._match(trace)
         return self._fallback._match(trace) if qid is None and self._fallback else (qid, wrong)
