@@ -67,6 +67,7 @@ _MODULES = {
     **dict.fromkeys(("gold freeze", "gold lint", "gold relink", "gold stats"), "gold_files"),
     **dict.fromkeys(("judge calibrate", "judge spot-check"), "judge_labels"),
     "judge repeat": "judge",
+    "explain": "metrics",
 }
 _WIDEST, _USUAL = 120, 100
 _USUAL_GOLD = "from the gates file, or eval/gold.jsonl"

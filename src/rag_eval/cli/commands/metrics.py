@@ -1,4 +1,4 @@
-"""The command ``rag-eval metrics``: the metrics, and which of them some files allow."""
+"""The commands ``rag-eval metrics`` and ``rag-eval explain``: what is measured, on which files, and what it means."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rag_eval.cli.commands._shared import input_options, uncollected
+from rag_eval.cli.commands._shared import input_options, print_lines, uncollected
 from rag_eval.cli.parser import Parser, names
 from rag_eval.common.escaping import json_text, some
 from rag_eval.contract import OPTIONAL, present_fields
-from rag_eval.errors import PASSED
+from rag_eval.errors import PASSED, UsageError
 from rag_eval.gates.policy import Policy
 from rag_eval.gates.selection import select_measures
 from rag_eval.metrics import METRICS, Metric, perspectives_of
@@ -21,6 +21,8 @@ from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.rendering import write_page
 from rag_eval.rendering.document import Paragraph, Section, Table, TextFormatter, paragraphs, table_of
+from rag_eval.rendering.explanation import case_document
+from rag_eval.run.explanation import cases_of, explanation, metric_of
 from rag_eval.run.inputs import open_policy, read_run_json
 from rag_eval.run.options import Options
 from rag_eval.scoring.case_scorer import metric_scorer
@@ -184,3 +186,37 @@ def _as_json(wanted: list[Metric], coverage: Coverage | None) -> dict[str, Any]:
         "unlock": [{"fields": fields, "metrics": names} for fields, names in coverage.unlocked],
         "fields": [field._asdict() for field in coverage.fields.values()],
     }
+
+
+# explain
+
+
+def add_explain_arguments(parser: Parser) -> None:
+    subject = "a metric, a label, a finding, another term of the glossary, or the qid of a question"
+    parser.add_argument("subject", metavar="METRIC|TERM|QID", help=subject)
+    parser.add_inputs()
+    parser.add_format(("text", "json"))
+
+
+def run_explain(args: argparse.Namespace) -> int:
+    """Explain a metric, a label, a finding or another term, or why a question scored as it did.
+
+    Examples:
+      rag-eval explain precision
+      rag-eval explain recall@5
+      rag-eval explain WRONG_CLAIM
+      rag-eval explain A0001 --gold eval/gold.jsonl --trace runs/trace.jsonl
+      rag-eval explain A0001 --format json
+    """
+    if args.format == "json":
+        if metric := metric_of(args.subject):  # the name of a metric always means the metric
+            fix = "For metrics, run: rag-eval metrics --format json"
+            raise UsageError(f"'{metric.name}' is a metric, and --format json is for questions. {fix}")
+        cases, wanted = cases_of(args.subject, input_options(args))
+        gold = cases[0].gold
+        # The version goes up when a reader of an earlier document would not understand a later one.
+        about = {"version": 1, "qid": gold.qid, "question": gold.question, "answerable": gold.answerable}
+        sys.stdout.write(json_text({**about, "cases": [case_document(case, wanted) for case in cases]}))
+    else:
+        print_lines(*explanation(args.subject, input_options(args)))
+    return PASSED
