@@ -201,9 +201,8 @@ def _incomplete(figures: _Figures) -> Iterator[Diagnosis]:
         if unknown >= missing > 0:
             cause = f"Other ids: {missing} of {total} questions have no trace, and {_strangers(unknown)}."
             counts.append(f"{unknown} unknown")
-            steps = (
-                "Write the qid of the gold item into each trace, or exactly its question as q, or import with --gold."
-            )
+            steps = "Write the qid of the gold item into each trace, or exactly its question as q"
+            steps += ", or import with --gold."
         yield Diagnosis(cause, ", ".join(counts), steps)
 
 

@@ -192,9 +192,8 @@ class Parser(argparse.ArgumentParser):
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         name = (*action.option_strings, action.metavar)[0]
         if "" in arg_strings and action.nargs != argparse.PARSER:
-            raise UsageError(
-                f"{name} is empty. Check if a shell variable is not set. Give it a value, or leave it out."
-            )
+            fix = "Check if a shell variable is not set. Give it a value, or leave it out."
+            raise UsageError(f"{name} is empty. {fix}")
         if action.nargs != argparse.PARSER:
             try:
                 "".join(arg_strings).encode("utf-8", "strict" if action.metavar in _WRITTEN else "surrogateescape")
@@ -237,9 +236,8 @@ class Parser(argparse.ArgumentParser):
         """Add ``--gold``, ``--trace``, ``--gates`` and, unless the command needs no retrieval metrics, ``--k``."""
         self.add_option("--gold", "FILE", f"gold set, - for stdin (default: {_USUAL_GOLD})")
         self.add_option("--trace", "FILE", "traces, - for stdin (default: from the gates file, or runs/trace.jsonl)")
-        gates = (
-            f"gates file; its paths are relative to its folder (default: the nearest {GATES_FILES[0]}, here or above)"
-        )
+        usual = f"the nearest {GATES_FILES[0]}, here or above"
+        gates = f"gates file; its paths are relative to its folder (default: {usual})"
         self.add_option("--gates", "FILE", gates)
         if with_cutoffs:
             self.add_cutoffs()
@@ -266,9 +264,8 @@ class Parser(argparse.ArgumentParser):
         """Add ``--format``, ``--out``, ``--verbose`` and ``--quiet``."""
         self.add_format(forms)
         self.add_option("--out", "DIR", "also write the report into this folder, in every format")
-        self.add_argument(
-            "-v", "--verbose", action="store_true", help="show everything in the table, not only failures"
-        )
+        text = "show everything in the table, not only failures"
+        self.add_argument("-v", "--verbose", action="store_true", help=text)
         self.add_quiet()
 
     def add_quiet(self) -> None:

@@ -68,9 +68,8 @@ def gates_of_project(data: bytes, file: str) -> str:
         raise UsageError(f"{file}: is not valid TOML: {error}. Correct it, or name the gates with --gates") from None
     table = tool.get("rag-eval", {}) if isinstance(tool, dict) else {}
     if not isinstance(table, dict) or table.keys() - {"gates"} or not isinstance(table.get("gates", ""), str):
-        raise UsageError(
-            f'{file}: [tool.rag-eval] takes only the path of a gates file. Write: gates = "conf/gates.yml"'
-        )
+        fix = 'Write: gates = "conf/gates.yml"'
+        raise UsageError(f"{file}: [tool.rag-eval] takes only the path of a gates file. {fix}")
     named: str = table.get("gates", "")
     return named
 

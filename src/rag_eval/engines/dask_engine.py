@@ -153,9 +153,8 @@ def _workers(client: Any) -> int:
         raise RagEvalError(f"a worker cannot score: {error}. Install rag-eval-action[dask] there") from None
     for address, version in versions.items():
         if version != __version__:
-            raise RagEvalError(
-                f"the worker at {address} has rag-eval {version}, this is {__version__}. Install it there"
-            )
+            differ = f"has rag-eval {version}, this is {__version__}"
+            raise RagEvalError(f"the worker at {address} {differ}. Install it there")
     return len(versions)
 
 

@@ -184,9 +184,8 @@ class _Window:
         self._file, self._position, self._end = file, start, end
 
     def read(self, size: int) -> bytes:
-        block = (
-            self._file.at(self._position, min(size, self._end - self._position)) if self._position < self._end else b""
-        )
+        size = min(size, self._end - self._position)
+        block = self._file.at(self._position, size) if size > 0 else b""
         self._position += len(block)
         return block
 

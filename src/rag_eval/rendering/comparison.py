@@ -257,9 +257,8 @@ def repeats_sections(repeats: Repeats, formatter: TextFormatter) -> Iterator[Sec
     always, never = (sum(question.passes == of for question in repeats.questions) for of in (count, 0))
     counts = f"{always} pass in all {count} repeats, {len(flaky)} in some, {never} in none."
     rows = [[str(item.k), _value(item)] for item in repeats.at]
-    title = (
-        f"{formatter.code(repeats.name, _NAME)}: {quantity(len(repeats.questions), 'question')}, {count} repeats each"
-    )
+    questions = quantity(len(repeats.questions), "question")
+    title = f"{formatter.code(repeats.name, _NAME)}: {questions}, {count} repeats each"
     at = table_of(title, ["k", "pass^k: all of k pass"], rows)
     yield Section(title, [Paragraph(counts), *at])
     if flaky:
@@ -291,10 +290,8 @@ def _probe_sections(probe: Probe, name: Name) -> list[Section]:
     if probe.exit_code:
         reasons = []
         if probe.unequal:
-            gates = ", ".join(map(name, probe.unequal))
-            reasons.append(
-                f"The A/A run failed: with the run as its own baseline, these regression gates fail: {gates}."
-            )
+            aa = "The A/A run failed: with the run as its own baseline, these regression gates fail"
+            reasons.append(f"{aa}: {', '.join(map(name, probe.unequal))}.")
         if probe.failing:
             gates = ", ".join(map(name, probe.failing))
             reasons.append(f"The unchanged run does not pass: {gates}. Fix it first; rag-eval score shows the reasons.")

@@ -230,9 +230,8 @@ def all_by_slice(report: Report, formatter: TextFormatter) -> list[Block]:
     """Return a table for each field: every metric by its slices, the largest first."""
     blocks: list[Block] = []
     for field, parts in by_field(report).items():
-        blocks.append(
-            table_of_slices(report, f"Every metric by {formatter.trusted(field)}", parts[:_SLICE_COLUMNS], formatter)
-        )
+        about = f"Every metric by {formatter.trusted(field)}"
+        blocks.append(table_of_slices(report, about, parts[:_SLICE_COLUMNS], formatter))
         blocks += more(len(parts) - _SLICE_COLUMNS, formatter.whole)
     return [*blocks, *legend_of_few(report, report.slices)]
 

@@ -178,9 +178,8 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
         groups = quantity(len({result.perspective for result in valued}), "group")
         rest = sum(gate.outcome == "passed" and not gate.is_completeness for gate in report.gates)
         passed = f"{quantity(rest, 'passed gate')}, " if gates and rest else ""
-        parts.append(
-            _wrapped(f"Also measured: {passed}{quantity(len(valued), 'metric')} in {groups}. {_MORE} everything.")
-        )
+        also = f"Also measured: {passed}{quantity(len(valued), 'metric')} in {groups}."
+        parts.append(_wrapped(f"{also} {_MORE} everything."))
     return _join_parts(parts)
 
 
@@ -246,6 +245,5 @@ def _failures(report: Report, limit: int) -> str:
     qid = failing[0].qid if re.fullmatch("[A-Za-z0-9._-]{1,40}", failing[0].qid) else "QID"  # others need quotes
     more = [f"… and {cut} more. {_MORE} all; rag-eval explain {qid} shows why one is wrong."]
     table = grid(["wrong question", *headers, "label", "text"], rows)
-    return "\n".join(
-        [table, *(more if cut > 0 else []), *(f"  {label}: {MEANING[label]}" for label in cases.labels(shown))]
-    )
+    meanings = (f"  {label}: {MEANING[label]}" for label in cases.labels(shown))
+    return "\n".join([table, *(more if cut > 0 else []), *meanings])

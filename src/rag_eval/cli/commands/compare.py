@@ -59,9 +59,8 @@ def run(args: argparse.Namespace) -> int:
         if len(columns) == 1:
             fix = "Name another file, or add --repeats for repeats of one system."
         check_number_of_runs(columns, fix)
-        comparison = compare_columns(
-            columns, options, args.base or None, args.metric, every=args.all, across_judges=args.across_judges
-        )
+        base, across = args.base or None, args.across_judges
+        comparison = compare_columns(columns, options, base, args.metric, every=args.all, across_judges=across)
         if args.pareto and comparison.front is None:
             print_notes("--pareto is ignored, because not every run has a quality value", quiet=args.quiet)
         comparison = comparison if args.pareto else comparison._replace(front=None)

@@ -429,9 +429,8 @@ def run_export(args: argparse.Namespace) -> int:
             reason = "the traces have no ids of their source, or the format fits no item"
             raise UsageError(f"{args.format}: nothing to export: {reason}. See docs/export.md")
     write_together(Path(args.out), texts.items())
-    print_notes(
-        *(f"wrote {Path(args.out, name)}: {quantity(text.count(chr(10)), 'line')}" for name, text in texts.items())
-    )
+    for name, text in texts.items():
+        print_notes(f"wrote {Path(args.out, name)}: {quantity(text.count(chr(10)), 'line')}")
     return PASSED
 
 

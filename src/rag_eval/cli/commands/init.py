@@ -111,9 +111,8 @@ def add_arguments(parser: Parser) -> None:
     source = parser.add_mutually_exclusive_group()
     asks = "write a workflow that asks your system: a server, a command or a Python function"
     source.add_argument("--collect", choices=COLLECT, default="", help=asks)
-    imports = (
-        f"import questions, answers and gates from a file of another tool; or {', '.join(TOOLS)}: fetch its traces"
-    )
+    tools = ", ".join(TOOLS)
+    imports = f"import questions, answers and gates from a file of another tool; or {tools}: fetch its traces"
     source.add_argument("--from", dest="origin", metavar="FILE", default="", help=imports)
     cites = "with --from FILE: how its answers cite: brackets ([id]), numbers ([1]) or none (default)"
     parser.add_option("--citations", "FORM", cites, default="none", choices=CITATIONS)
