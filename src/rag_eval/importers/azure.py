@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from rag_eval.importers import Row, columns, retrieved, table, unwrap
+from rag_eval.importers import Row, retrieved, table, unwrap
 from rag_eval.importers.conversion import JUDGED, Conversion
 from rag_eval.importers.draft import Draft
 
@@ -34,9 +34,9 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
             conversion.account.renamed("latency -1", "error")
         elif latency > 0:
             draft.latency_ms = {"total": round(latency * 1000, 3)}
-        fields = {field: row[name] for field, name in columns.operations(*row).items() if name != "latency"}
-        output = table.output_of(row.get("answer"))
-        draft.usage = table.usage_of(output)
+        fields = {field: row[name] for field, name in table.operations(*row).items() if name != "latency"}
+        output = unwrap.output_of(row.get("answer"))
+        draft.usage = unwrap.usage_of(output)
         table.drop_rest(conversion, output, draft.usage)
         table.read_operations(conversion, draft, fields)
         if isinstance(row.get(_RETRIEVED), list):  # ids without texts
@@ -95,7 +95,7 @@ def _results(conversion: Conversion) -> Iterator[Row]:
             continue
         if _RETRIEVED in row and "context" in row:
             conversion.account.dropped("context", "retrieved_documents has the ids")
-        conversion.drop_unread(row, (*_READ, *columns.operations(*row).values()))
+        conversion.drop_unread(row, (*_READ, *table.operations(*row).values()))
         yield {**row, "question": question, "qid": conversion.sample_id("azure", question, row)}
 
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from itertools import takewhile
 
-from rag_eval.importers import Row, columns, table
+from rag_eval.importers import Row, table
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion
 from rag_eval.importers.draft import Draft
 from rag_eval.importers.unwrap import answer_text, as_text, number
 
-_PREDICTED = tuple(takewhile("answer".__ne__, columns.FORMS["table"]["answer"]))  # next to one, answer is the reference
+_PREDICTED = tuple(takewhile("answer".__ne__, table.FORMS["table"]["answer"]))  # next to one, answer is the reference
 _HOP = re.compile(r"<\d+-hop>\n\n")  # before the texts of questions that need several
 _OLD = {"question": "user_input", "answer": "response", "contexts": "retrieved_contexts", "ground_truth": "reference"}
 _META = ("persona_name", "query_style", "query_length", "synthesizer_name", "evolution_type", "episode_done")
@@ -52,7 +52,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         for index, answer in enumerate([row.get("response")] if answers is None else answers, 1):
             run = None if answers is None else f"try-{index}"
             draft = Draft(conversion.place, "", row["user_input"], as_text(answer), chunks, qid=qid, run=run)
-            operations = {field: row[name] for field, name in columns.operations(*row).items()}
+            operations = {field: row[name] for field, name in table.operations(*row).items()}
             table.read_operations(conversion, draft, operations)
             yield draft
 
@@ -86,7 +86,7 @@ def _samples(conversion: Conversion) -> Iterator[tuple[str, Row]]:
             conversion.problem("", "has no question", hint)
             continue
         row["user_input"] = question
-        read = _READ.union(columns.operations(*row).values())
+        read = _READ.union(table.operations(*row).values())
         for name, item in row.items():
             if name not in read:
                 account.dropped(name, JUDGED if name and number(item) is not None else NOT_READ)

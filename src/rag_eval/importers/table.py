@@ -3,18 +3,67 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import chain, islice, zip_longest
 from typing import Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.importers import ImportInputs, Row, retrieved, unwrap
-from rag_eval.importers.columns import FORMS, is_sufficient, suggested
 from rag_eval.importers.conversion import Conversion
 from rag_eval.importers.documents import cell_value, csv_rows, is_csv, objects
 from rag_eval.importers.draft import Draft, Place
 from rag_eval.importers.unwrap import question_id
 
+_NAMES = """
+qid: qid question_id query_id case_id example_id dataset_item_id test_id item_id sample_id custom_id id
+question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request message request_body input_record frage pregunta domanda question_posée 質問 问题 問題
+answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer agent_answer ai_response rag_answer system_answer actual_answer generated_text generated_response generated model_output generation completion output output_text answer final_answer outputs reply answer_json choices result response_body generated_texts assistant antwort réponse respuesta risposta 回答 答案
+citations: citations cited cited_ids citation_ids cited_sources
+chunks: reranked_documents reranked_chunks reranked_contexts reranked_docs reranked chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts retrieved source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references retriever_resources retrieval_results ctxs search_results retrieved_contents kontext kontexte contexte contextes contexte_récupéré contexto contextos contesto contesti コンテキスト 上下文 检索内容
+chunk_ids: retrieved_ids retrieved_context_ids retrieved_chunk_ids retrieved_doc_ids retrieved_document_ids chunk_ids document_ids doc_ids passage_ids passage_id chunk_id doc_id document_id
+chunk_scores: chunk_scores retrieve_scores retrieval_scores relevance_scores similarity_scores scores retrieval_score relevance_score similarity_score similarity score
+rank: rank rank_position position
+run: run query_run model provider experiment
+error: error error_message exception
+latency_ms: latency_ms latencyms duration_ms response_time_ms elapsed_ms total_time_ms delay_ms
+latency_s: latency latency_s latency_sec latency_seconds duration response_time response_time_s elapsed elapsed_time time_taken execution_time
+input_tokens: input_tokens prompt_tokens prompt_token_count tokens_in
+output_tokens: output_tokens completion_tokens completion_token_count tokens_out
+cost_usd: cost_usd cost total_cost response_cost
+conversation: conversation_id session_id thread_id chat_id
+turn: turn turn_id turn_index turn_number
+time: timestamp ts created_at start_time
+"""  # noqa: E501
+_GOLD_NAMES = """
+qid: qid question_id query_id case_id example_id test_id item_id sample_id id
+question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request frage pregunta domanda question_posée 質問 问题 問題
+answerable: answerable is_answerable beantwortbar unanswerable is_unanswerable is_impossible
+expected_answer: expected_answer expected expected_response reference reference_answer reference_output reference_outputs ground_truth ground_truth_answer ground_truths groundtruth gt_answer gold_answer golden_answer correct_answer truth expected_output ideal_answer ideal_response ideal target gold gt reference_response true_answer reference_responses generation_gt erwartete_antwort réponse_attendue respuesta_esperada risposta_attesa 正解 参考答案 answer output outputs answers antwort réponse respuesta risposta 回答 答案
+gold_claim_substr: gold_claim_substr must_contain keywords key_facts
+gold_citations: gold_citations retrieval_gt gold_ids expected_ids expected_docs gt_docs gold_docs gold_doc_ids gold_chunk_ids relevant_ids relevant_doc_ids relevant_chunk_ids relevant_docs expected_sources expected_doc_ids expected_chunk_ids reference_context_ids citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id
+contexts: reference_contexts reference_context gold_contexts gold_context expected_contexts expected_context ground_truth_contexts ground_truth_context relevant_passages evidence contexts context passages passage
+difficulty: difficulty
+category: category
+tags: tags
+"""  # noqa: E501
+_OF_ANSWERS = "citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id contexts context passages passage".split()  # noqa: E501
+"""Names that in a file with answers are of the retrieval, not of the gold set."""
+
+
+def _fields(table: str) -> dict[str, list[str]]:
+    pairs = (line.split(":") for line in table.strip().splitlines())
+    return {field: names.split() for field, names in pairs}
+
+
+FORMS = {"table": _fields(_NAMES), "table-gold": _fields(_GOLD_NAMES)}
+"""The fields of a map for each format, and the names by which ``--suggest-map`` finds each."""
+_NO_WORD, _CAMEL = re.compile(r"[^\w.]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_NEEDED = {"table": (("answer", "error"), ("question", "qid")), "table-gold": (("question",),)}
+_QUANTITIES = ("latency_ms", "latency_s", "input_tokens", "output_tokens", "cost_usd")
+_OPERATIONS = ("error", *_QUANTITIES, "conversation", "turn", "time")
+_REFERENCES = ("reference", "reference_outputs", "reference_output", "expected", "ground_truth")
+_LABELS = ("expected_answer", "gold_citations", "gold_claim_substr", "answerable")
 _NO_ERROR = ("", "none", "null", "false", "0", "no")
 _TRUTH = dict.fromkeys("true yes y 1 ja oui sí".split(), True) | dict.fromkeys("false no n 0 nein non".split(), False)
 _NEGATED = ("unanswerable", "impossible")  # names of columns that say the opposite of answerable
@@ -24,11 +73,7 @@ _NUMBERED = re.compile(r"(?i)(?:retrieved[_ ]?)?(?:chunk|context|document|doc|pa
 _ID = re.compile(r"(?=.*[\d._/#:-])[!-~]{1,200}")
 _SEVERAL_IDS = re.compile(r"(?![\[{])[^\s,;|]{1,200}(?:\s*[,;|]\s*[^\s,;|]{1,200})+")
 _SEPARATORS, _BETWEEN_IDS = re.compile(r"[,;\s]+"), re.compile(r"\s*(?:[,;|\n]|\]\s*\[)\s*")
-_USAGES = """
-    usage usageMetadata usage/tokens meta/tokens usage/billed_units meta/billed_units metrics metadata/usage token_usage
-""".split()
-_OLLAMA, _MODELS = ("prompt_eval_count", "eval_count"), ("model", "modelVersion")
-_OF_OUTPUTS = ("citations", "choices", "candidates", "generations", *_OLLAMA)  # that are read
+_OF_OUTPUTS = ("citations", "choices", "candidates", "generations", *unwrap.OLLAMA_COUNTS)  # that are read
 _OF_CHOICES = ("index", "message", "text", "sources", "finish_reason")
 _OF_MESSAGES = ("role", "content", "refusal", "context", "end_turn")
 _FIRST_RECORDS, _LONGEST_LATENCY = 100, 100  # the latter in seconds: a larger number is rather milliseconds
@@ -82,17 +127,58 @@ def _cited(conversion: Conversion, values: Row) -> list[str]:
 def _expected(conversion: Conversion, recorded: Any) -> str | None:
     """Return the expected answer: a text, the first of several, or the text in an object or in messages."""
     value = unwrap.decoded(recorded)
-    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-        conversion.account.dropped("other expected answers", "the first is the expected answer", len(value) - 1)
-        return str(value[0])
+    are_several = isinstance(value, list) and bool(value)
+    are_texts = are_several and all(isinstance(item, str) for item in value)
     conversion.drop_others(value, unwrap.ANSWER_FIELDS, " of the expected answer")
-    text = unwrap.as_text(recorded) or conversion.answer(value)
-    if text is None and isinstance(value, list) and value:  # of KILT
+    text = None if are_texts else unwrap.as_text(recorded) or conversion.answer(value)
+    if text is None and are_several:
         conversion.account.dropped("other expected answers", "the first is the expected answer", len(value) - 1)
-        text = conversion.answer(value[0])
+        text = value[0] if are_texts else conversion.answer(value[0])  # the latter of KILT
     if text is None and value not in (None, [], {}):
         conversion.account.dropped("expected answers of an unknown form", "name the text in a map: --suggest-map")
     return text
+
+
+def suggested(names: list[str], form: str) -> dict[str, str]:
+    """Return a first map from the names of a header or of a record's keys: only recognised fields.
+
+    Of a name with dots, such as input.question, the whole counts first, then its last part; of input.value the first.
+    """
+    plain = {name: _NO_WORD.sub("_", _CAMEL.sub("_", name).casefold()).strip("_") for name in names}
+    spelled = {text: name for name, text in reversed(plain.items())}
+    for name, text in plain.items():
+        begin, _, last = text.rpartition(".")
+        spelled.setdefault(begin if last in ("value", "content", "text") or begin in _REFERENCES else last, name)
+    known: dict[str, str] = {}
+    answered = suggested(names, "table").get("answer") if form == "table-gold" else None
+    for field, alternatives in FORMS[form].items():
+        free = [spelled[name] for name in alternatives if spelled.get(name) not in (None, *known.values())]
+        has_both = answered is not None and known.get("expected_answer", answered) != answered
+        if field in ("gold_citations", "contexts") and has_both:
+            free = [name for name in free if plain[name] not in _OF_ANSWERS]
+        if free and not (field == "chunk_scores" and plain[free[0]] == "score" and "chunk_ids" not in known):
+            known[field] = free[0]
+    is_verdict = "chunks" not in known and plain.get(known.get("question", "")) != "query"  # as LangChain calls it
+    if plain.get(known.get("answer", "")) == "result" and is_verdict:
+        del known["answer"]
+    answer = "answer" if form == "table" else "expected_answer"
+    if plain.get(known.get("question", "")) == "messages" and known.keys().isdisjoint((answer, *_LABELS)):
+        known[answer] = known["question"]  # a conversation has both
+    return known
+
+
+def is_sufficient(fields: Mapping[str, str], form: str) -> bool:
+    """Return whether a suggested map has the fields without which a file of the form would be empty."""
+    is_retrieval = any("retriev" in fields.get(name, "").casefold() for name in ("chunk_ids", "chunks"))
+    given = {*fields, *(["answer"] if is_retrieval else [])}
+    has_needed = all(any(field in given for field in alternatives) for alternatives in _NEEDED[form])
+    return has_needed and (form == "table" or any(field in fields for field in _LABELS))
+
+
+@lru_cache(maxsize=256)  # the rows of a file have few sets of names
+def operations(*names: str) -> dict[str, str]:
+    """Return the names of latency, tokens, cost, error and conversation in a sample of any tool, by their fields."""
+    return {field: name for field, name in suggested(list(names), "table").items() if field in _OPERATIONS}
 
 
 def header(inputs: ImportInputs, path: str) -> list[str]:
@@ -144,9 +230,8 @@ def _of_haystack(value: Row) -> Row:
     """Return a record with the fields of Haystack's answer, also of the first one in the outputs of a pipeline."""
     lists = [unwrap.as_dict(part).get("answers") for part in value.values()]
     answer = next((unwrap.as_dict(answers[0]) for answers in lists if isinstance(answers, list) and answers), value)
-    if (
-        "documents" in value and "answer" not in value and isinstance(answers := value.get("answers"), list) and answers
-    ):  # of deepset's platform
+    answers = value.get("answers")
+    if isinstance(answers, list) and answers and "documents" in value and "answer" not in value:  # of deepset
         return value if isinstance(answers[0], str) else {**value, "answer": unwrap.as_dict(answers[0]).get("answer")}
     fields = unwrap.as_dict(answer.get("init_parameters", answer))
     if not fields.keys() >= {"data", "query", "documents"}:
@@ -253,7 +338,7 @@ def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any
     if ids is None and _SEVERAL_IDS.fullmatch(str(values.get("chunks"))):
         texts, ids = None, _separated(values["chunks"])
     if texts is None and ids is None:
-        found = retrieved.contexts_in(*reversed(unwrap.as_list(output_of(values.get("answer")))))
+        found = retrieved.contexts_in(*reversed(unwrap.as_list(unwrap.output_of(values.get("answer")))))
         found = unwrap.as_dict(found).get("citations", found)  # of messages of Azure OpenAI
         texts = retrieved.documents_in(unwrap.decoded(found)) or _items(found)
     if isinstance(values.get("chunks"), str) and texts and len(texts) == 1:
@@ -275,31 +360,14 @@ def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any
     return [{**part, "score": unwrap.number(score)} for part, score in zip(parts, scores, strict=True)]
 
 
-def output_of(recorded: Any) -> Any:
-    """Return a recorded answer, which may be JSON, without the envelope of an API."""
-    return unwrap.without_envelope(unwrap.decoded(recorded))
-
-
 def drop_rest(conversion: Conversion, output: Any, usage: Row) -> None:
     """Record the fields of an answer from which neither text, documents, citations nor usage are read."""
     choice = next((item for item in unwrap.as_list(unwrap.at(output, "/choices"))), None)
     conversion.drop_unread(unwrap.as_dict(choice), _OF_CHOICES, " of choices")
     conversion.drop_unread(unwrap.as_dict(unwrap.at(choice, "/message")), _OF_MESSAGES, " of messages")
-    counts = {name.partition("/")[0] for name in _USAGES if unwrap.at(output, f"/{name}") is not None}
+    counts = {name.partition("/")[0] for name in unwrap.USAGES if unwrap.at(output, f"/{name}") is not None}
     read = {*retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS, *_OF_OUTPUTS, *counts}
-    conversion.drop_others(output, unwrap.ANSWER_FIELDS, " of the answer", read | set(_MODELS if usage else ()))
-
-
-def usage_of(output: Any) -> Row:
-    """Return the tokens that the response of a model's API counts, and its model."""
-    response = unwrap.as_dict(output[-1] if isinstance(output, list) and output else output)  # or the end of a stream
-    sources = [unwrap.as_dict(unwrap.at(response, f"/{name}")) for name in _USAGES]
-    usage = unwrap.usage(*sources, {name: response.get(name) for name in _OLLAMA})
-    if "input_tokens" in usage:  # Anthropic counts cached tokens apart
-        cached = (unwrap.number(sources[0].get(f"cache_{name}_input_tokens")) for name in ("read", "creation"))
-        usage["input_tokens"] += int(sum(count or 0 for count in cached))
-    model = unwrap.first_id(_MODELS, response)
-    return {"model": model, **usage} if model and usage else usage
+    conversion.drop_others(output, unwrap.ANSWER_FIELDS, " of the answer", read | set(unwrap.MODELS if usage else ()))
 
 
 def read_operations(conversion: Conversion, draft: Draft, values: Row) -> None:
@@ -307,33 +375,32 @@ def read_operations(conversion: Conversion, draft: Draft, values: Row) -> None:
     if str(values.get("error") or "").casefold() not in _NO_ERROR and not draft.answer:
         message = unwrap.first_id(("message", "code"), values["error"])
         draft.answer, draft.error, draft.ok = None, message or str(values["error"]), False
-    for field, scale in (("latency_ms", 1), ("latency_s", 1000)):
-        number = unwrap.number(values.get(field))
-        if field == "latency_s" and number is not None and number >= _LONGEST_LATENCY:
-            conversion.account.dropped(
-                f"{field} of {_LONGEST_LATENCY} or more", "map it as latency_ms if it is in milliseconds"
-            )
-        elif number is not None and number > 0:
-            draft.latency_ms["total"] = round(float(number * scale), 3)
-    for field in ("latency_ms", "latency_s", "input_tokens", "output_tokens", "cost_usd"):
-        if values.get(field) is not None and unwrap.number(values[field]) is None:
-            conversion.account.dropped(f"{field} {quoted(str(values[field]), 20)}", "it is no number")
+    for field in _QUANTITIES:
+        recorded, number = values.get(field), unwrap.number(values.get(field))
+        if recorded is None:
+            continue
+        if number is None:
+            conversion.account.dropped(f"{field} {quoted(str(recorded), 20)}", "it is no number")
+        elif not field.startswith("latency"):
+            draft.usage[field] = number if field == "cost_usd" else int(number)
+        elif field == "latency_s" and number >= _LONGEST_LATENCY:
+            why = "map it as latency_ms if it is in milliseconds"
+            conversion.account.dropped(f"{field} of {_LONGEST_LATENCY} or more", why)
+        elif number > 0:
+            draft.latency_ms["total"] = round(float(number * (1000 if field == "latency_s" else 1)), 3)
     draft.conversation = unwrap.as_id(values.get("conversation"))
     draft.turn = int(unwrap.number(values.get("turn")) or 0)
     began = unwrap.number(values.get("time"))
     draft.start_ns = unwrap.nanoseconds(values.get("time") if began is None else began * (1000 if began < 1e11 else 1))
     if draft.start_ns is None and values.get("time") is not None:
         conversion.account.dropped(f"time {quoted(str(values['time']), 20)}", "it is neither ISO 8601 nor a number")
-    for field in ("input_tokens", "output_tokens", "cost_usd"):
-        if (number := unwrap.number(values.get(field))) is not None:
-            draft.usage[field] = number if field == "cost_usd" else int(number)
 
 
 def _draft(conversion: Conversion, values: Row) -> Draft:
     asked, recorded = values.get("question"), values.get("answer")
     if isinstance(asked, str) and asked[:1] == '"':  # TruLens writes texts as JSON
         asked, recorded = unwrap.decoded(asked), None if recorded == "null" else recorded
-    output = output_of(recorded)
+    output = unwrap.output_of(recorded)
     if isinstance(output, list):
         results = [message for message in output if unwrap.role_of(message) in ("tool", "function")]
         parts = (unwrap.as_dict(message).get(name) for message in output for name in ("parts", "content"))
@@ -344,7 +411,7 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
     conversion.drop_others(unwrap.decoded(asked), unwrap.QUESTION_FIELDS, " of the question")
     draft = Draft(conversion.place, "", question, unwrap.as_text(recorded) if answer is None else answer)
     draft.citations = retrieved.stated_citations(output)
-    draft.usage = usage_of(output)
+    draft.usage = unwrap.usage_of(output)
     drop_rest(conversion, output, draft.usage)
     draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))
     if values.get("citations") is not None:
@@ -364,9 +431,7 @@ def _separated(value: Any) -> list[Any] | None:
     items = cell_value(value) if isinstance(value, str) else value
     if not isinstance(items, str):
         return _items(items)
-    ids = _BETWEEN_IDS.split(
-        items.strip().removeprefix("[").removesuffix("]")
-    )  # the brackets may have no quotes inside
+    ids = _BETWEEN_IDS.split(items.strip().removeprefix("[").removesuffix("]"))  # brackets without quotes inside
     words = items.split()
     return words if len(ids) == 1 and all(map(_ID.fullmatch, words)) else ids
 

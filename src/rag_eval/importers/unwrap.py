@@ -38,6 +38,11 @@ TOKEN_KEYS = {
         candidatesTokenCount eval_count
     """.split(),
 }
+USAGES = """
+    usage usageMetadata usage/tokens meta/tokens usage/billed_units meta/billed_units metrics metadata/usage token_usage
+""".split()
+"""Where responses count tokens."""
+OLLAMA_COUNTS, MODELS = ("prompt_eval_count", "eval_count"), ("model", "modelVersion")
 _ISO = re.compile(
     r"([12]\d{3})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?\s?(?:Z|UTC|([+-])(\d\d):?(\d\d))?"
 )
@@ -128,6 +133,11 @@ def without_envelope(value: Value) -> Value:
     if not isinstance(fields.get(name), dict):
         return value
     return fields[name] | {key: item for key, item in fields.items() if key != name}
+
+
+def output_of(recorded: Value) -> Value:
+    """Return a recorded answer, which may be JSON, without the envelope of an API."""
+    return without_envelope(decoded(recorded))
 
 
 def as_list(value: Value) -> list[Value]:
@@ -276,6 +286,18 @@ def usage(*sources: Value, cost: Value = None) -> dict[str, Value]:
             counts[field] = int(count)
     amount = number(cost)
     return counts if amount is None else counts | {"cost_usd": amount}
+
+
+def usage_of(output: Value) -> dict[str, Value]:
+    """Return the tokens that the response of a model's API counts, and its model."""
+    response = as_dict(output[-1] if isinstance(output, list) and output else output)  # or the end of a stream
+    sources = [as_dict(at(response, f"/{name}")) for name in USAGES]
+    counts = usage(*sources, {name: response.get(name) for name in OLLAMA_COUNTS})
+    if "input_tokens" in counts:  # Anthropic counts cached tokens apart
+        cached = (number(sources[0].get(f"cache_{name}_input_tokens")) for name in ("read", "creation"))
+        counts["input_tokens"] += int(sum(count or 0 for count in cached))
+    model = first_id(MODELS, response)
+    return {"model": model, **counts} if model and counts else counts
 
 
 def number(value: Value) -> float | None:

@@ -22,11 +22,10 @@ from rag_eval.contract import Trace, present_fields
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
 from rag_eval.exporters import EXPORTERS, Contents
 from rag_eval.importers import IMPORTERS, Account, Recognised, importer, report_of
-from rag_eval.importers.columns import FORMS, is_sufficient, suggested
 from rag_eval.importers.datasets import dataset_of
 from rag_eval.importers.documents import documents
 from rag_eval.importers.draft import ConversionOptions
-from rag_eval.importers.table import header
+from rag_eval.importers.table import FORMS, header, is_sufficient, suggested
 from rag_eval.importers.unwrap import first_keys, nanoseconds
 from rag_eval.metrics import METRICS
 from rag_eval.readers.gold_file import read_gold
