@@ -146,6 +146,13 @@ class Conversion:
         pointed = self.resolve("answer", row if row is not None else value)
         return unwrap.answer_text(value if pointed is None else pointed)
 
+    def takes_last_turn(self, where: str = "") -> bool:
+        """Return whether the last turn of a conversation is read, by ``--turns last``; otherwise report it."""
+        if self.options.turns != "last":
+            hint = "Only single turns are scored. Take the last turn of each conversation with --turns last."
+            self.problem(where, "is a conversation", hint)
+        return self.options.turns == "last"
+
     def qid(self, *sources: Any) -> str | None:
         """Return the id of the gold item, from the first of ``sources`` (mappings) that states one."""
         for source in sources:
@@ -256,16 +263,7 @@ class Conversion:
         if draft.answer is not None and (reasoning := _REASONING.match(draft.answer)):
             self.account.dropped("reasoning in <think> before answers", "it is no part of the answer")
             draft.answer = draft.answer[reasoning.end() :]
-        cited = draft.citations  # they are absent unless the source or --citations gives them
-        if cited and ids and all(map(str.isdecimal, cited)) and set(cited).isdisjoint(ids):
-            if self.options.citations == "numbers":
-                cited = retrieved.cited_in(f"[{', '.join(cited)}]", "numbers", ids)
-            else:
-                self.account.lacking("citations are numbers, but no ids of chunks: for ranks add --citations numbers")
-        elif cited is None and draft.answer is not None and self.options.citations != "none":
-            cited = retrieved.cited_in(draft.answer, self.options.citations, ids or [])
-        elif cited is None and draft.answer is not None and ids:
-            self._note_citations(draft.answer, ids)
+        cited = self._citations(draft, ids or [])
         citations = {} if cited is None else {"citations": cited}
         row: Row = {
             "qid": qid,
@@ -288,12 +286,21 @@ class Conversion:
         }
         return {field: value for field, value in row.items() if value is not None}
 
-    def _note_citations(self, answer: str, ids: Sequence[str]) -> None:
-        """Note that an answer cites retrieved chunks in a form that ``--citations`` would read."""
-        for form in ("brackets", "numbers"):
-            if not set(ids).isdisjoint(retrieved.cited_in(answer, form, ids)):
-                self.account.lacking(f"citations in the text of answers are not read: add --citations {form}")
-                return
+    def _citations(self, draft: Draft, ids: Sequence[str]) -> list[str] | None:
+        """Return the ids that an answer cites; None unless its source or ``--citations`` gives them."""
+        form, cited = self.options.citations, draft.citations
+        if cited is None and draft.answer is not None:
+            if form != "none":
+                return retrieved.cited_in(draft.answer, form, ids)
+            for other in ("brackets", "numbers") if ids else ():
+                if not set(ids).isdisjoint(retrieved.cited_in(draft.answer, other, ids)):
+                    self.account.lacking(f"citations in the text of answers are not read: add --citations {other}")
+                    break
+        elif cited and ids and all(map(str.isdecimal, cited)) and set(cited).isdisjoint(ids):
+            if form == "numbers":
+                return retrieved.cited_in(f"[{', '.join(cited)}]", "numbers", ids)
+            self.account.lacking("citations are numbers, but no ids of chunks: for ranks add --citations numbers")
+        return cited
 
     def _turn(self, draft: Draft, qid: str | None) -> Row:
         """Return conversation and turn, but not without a qid: the question would no longer pair the trace."""

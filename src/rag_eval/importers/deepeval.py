@@ -50,9 +50,7 @@ def _cases(conversion: Conversion) -> Iterator[Row]:
     """Yield the fields of each single-turn case, in snake case, with lists and objects decoded."""
     for value in conversion.records("a golden or a test run"):
         conversations = value.get("conversationalTestCases") or ([value] if value.get("turns") else None)
-        if conversations and conversion.options.turns != "last":
-            hint = "Only single turns are scored. Take the last turn of each conversation with --turns last."
-            conversion.problem("", "is a conversation", hint)
+        if conversations and not conversion.takes_last_turn():
             continue
         run = {**unwrap.as_dict(value.get("testRunData")), **value}
         lists = (run.get(name) for name in ("testCases", "test_cases", "test_results", "goldens"))

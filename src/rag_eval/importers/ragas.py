@@ -9,7 +9,7 @@ from itertools import takewhile
 from rag_eval.importers import Row, table
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion
 from rag_eval.importers.draft import Draft
-from rag_eval.importers.unwrap import answer_text, as_text, number
+from rag_eval.importers.unwrap import answer_text, as_dict, as_text, number
 
 _PREDICTED = tuple(takewhile("answer".__ne__, table.FORMS["table"]["answer"]))  # next to one, answer is the reference
 _HOP = re.compile(r"<\d+-hop>\n\n")  # before the texts of questions that need several
@@ -63,8 +63,7 @@ def _samples(conversion: Conversion) -> Iterator[tuple[str, Row]]:
     headers: dict[str, set[str]] = {}
     for value in conversion.records("a sample"):
         row = {name: item for name, item in value.items() if item is not None}
-        lists = [item for item in row.values() if isinstance(item, list) and item]
-        if any(isinstance(item[0], dict) and "metric_input" in item[0] for item in lists):
+        if any(isinstance(item, list) and item and "metric_input" in as_dict(item[0]) for item in row.values()):
             hint = "Export the evaluation dataset itself: dataset.to_jsonl(PATH)."
             return conversion.problem("", "contains annotations that train a judge, not samples", hint)
         # the contexts of a test set were reference contexts
@@ -78,8 +77,11 @@ def _samples(conversion: Conversion) -> Iterator[tuple[str, Row]]:
             if old in row and new not in row:
                 row[new] = row.pop(old)
                 account.renamed(old, new)
-        if isinstance(row.get("user_input"), list) and not _last_turn(conversion, row):
+        is_conversation = isinstance(row.get("user_input"), list)
+        if is_conversation and not conversion.takes_last_turn("/user_input"):
             continue
+        last_answer = answer_text(row["user_input"]) if is_conversation else None
+        row["response"] = last_answer or row.get("response")
         question = conversion.question(row.get("user_input"), row)
         if question is None:
             hint = "Ragas calls it user_input (before 0.2: question). Or name it with --question POINTER."
@@ -91,13 +93,3 @@ def _samples(conversion: Conversion) -> Iterator[tuple[str, Row]]:
             if name not in read:
                 account.dropped(name, JUDGED if name and number(item) is not None else NOT_READ)
         yield conversion.sample_id("ragas", question, row), row
-
-
-def _last_turn(conversion: Conversion, row: Row) -> bool:
-    """Take the answer to the last question of a conversation, if ``--turns last`` allows that."""
-    if conversion.options.turns != "last":
-        hint = "Only single turns are scored. Take the last turn of each conversation with --turns last."
-        conversion.problem("/user_input", "is a conversation", hint)
-        return False
-    row["response"] = answer_text(row["user_input"]) or row.get("response")
-    return True

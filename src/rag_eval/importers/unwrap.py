@@ -200,7 +200,9 @@ def answer_text(value: Value) -> str | None:
         return message_text(value)
     for key in ("choices", "candidates", "generations"):
         if isinstance(value.get(key), list) and value[key]:
-            first = min(value[key], key=_position)  # they may be in the order of their arrival
+            first = min(
+                value[key], key=lambda choice: number(as_dict(choice).get("index")) or 0
+            )  # in the order of their arrival
             first = as_dict(first[0] if isinstance(first, list) and first else first)
             return message_text(first.get("message") or first.get("content", first)) or message_text(first.get("text"))
     outputs = (*(value[key] for key in ANSWER_FIELDS if value.get(key)), _parts(value))
@@ -220,11 +222,6 @@ def _answer_in_list(value: list[Value]) -> str | None:
         return "".join(value) if len(value) == 1 or _is_stream(value) else None
     are_parts = not texts and all(as_dict(part) and part.keys() <= _PART for part in value)
     return message_text({"content": value}) if are_parts else texts[-1] if texts else None
-
-
-def _position(choice: Value) -> float:
-    """Return the index that one of several answers states, 0 if it states none."""
-    return number(as_dict(choice).get("index")) or 0
 
 
 def _asked(messages: list[Value]) -> list[int]:

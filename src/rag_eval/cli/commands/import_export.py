@@ -201,12 +201,7 @@ def _fetch(args: argparse.Namespace) -> None:
 
 
 def _lines(
-    reader: Reader,
-    name: str,
-    args: argparse.Namespace,
-    account: Account,
-    fields: Counter[str],
-    columns: dict[str, str],
+    reader: Reader, name: str, args: argparse.Namespace, account: Account, fields: Counter[str], columns: dict[str, str]
 ) -> Iterator[bytes]:
     """Yield the lines of the file to write, and count its rows and their fields; InputError ends it."""
     form = IMPORTERS[name]
