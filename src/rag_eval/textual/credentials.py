@@ -26,7 +26,15 @@ _NO_SECRET = frozenset("primary foreign cache sort partition public object hash 
 _DIGITS = r"[0-9a-f]{32,128}"
 _LONG_WORD = rf"[!-~]{{{_SHORTEST},}}"
 _PRIVATE = r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[23]|AGE-SECRET-KEY-1"
-_PLACEHOLDER = r"(?i)x{8}|(?-i:EXAMPLE)|[_\-]your[_\-]|placeholder|redacted"
+_PLACEHOLDER = r"(?i)x{8}|[_\-]your[_\-]|placeholder|redacted"
+_EXAMPLE = (
+    r"(?i)(?<![\w@.])(?:examples?|e\.g\.|such as|test(?:ing)?|samples?|dummy|placeholder|fake|demo|fictional"
+    r"|document(?:ation|ed)|docs|z\. ?b\.|(?:beispiel|muster|voorbeeld|przykład|пример)\w*|ejemplos?|prueba"
+    r"|exemples?|esempi?o?|exemplos?|örnek)(?!\w)"
+    r"|例|サンプル|テスト|测试|測試|예시|예를|테스트"
+)
+"""Words that call a value an example."""
+_NEAR = 50  # characters before and after a value
 _IN_URL = r"(?<=://)[^\s:@/]{0,64}:([^\s:@/]{3,128})@"
 _IN_QUERY = (
     r"(?i)(?<=[?&;])(?:app_?id|(?:api|access|subscription)?[_\-]?key|(?:access_|auth_)?token|auth"
@@ -126,8 +134,16 @@ def known_keys(text: str) -> Spans:
                 yield start, end
                 continue
         for match in _key().finditer(word[0]):
-            if not re.search(_PLACEHOLDER, match[0]):
-                yield word.start() + match.start(), word.start() + match.end()
+            start, end = word.start() + match.start(), word.start() + match.end()
+            is_example = "EXAMPLE" in match[0] and is_called_example(text, start, end)
+            if not is_example and not re.search(_PLACEHOLDER, match[0]):
+                yield start, end
+
+
+def is_called_example(text: str, start: int, end: int) -> bool:
+    """Return whether the words around a value call it an example or a test."""
+    around = f"{text[max(0, start - _NEAR) : start]} {text[end : end + _NEAR]}"
+    return re.search(_EXAMPLE, around) is not None
 
 
 def private_keys(text: str) -> Spans:

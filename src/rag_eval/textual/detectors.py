@@ -15,6 +15,7 @@ from typing import NamedTuple
 from rag_eval.errors import MissingExtra
 from rag_eval.textual import read_table
 from rag_eval.textual.credentials import (
+    is_called_example,
     known_keys,
     passwords_in_commands,
     private_keys,
@@ -38,10 +39,9 @@ _MAIL = (
 _FILES = frozenset("png jpg jpeg gif svg webp avif ico pdf js css json ts py md txt html zip".split())
 """Endings of files, which look like the end of an address: icon@2x.png."""
 
-_NO_MAIL = (
-    r"(?i)^git@|(?:^|[@._\-])your|^name@|@domain\."
-    r"|[@.]example(?:\.(?:com|net|org|edu))?$|\.(?:test|invalid|localhost)$"  # reserved by RFC 2606
-)
+_NO_MAIL = r"(?i)^git@|(?:^|[@._\-])your|^name@|@domain\."
+_RESERVED = r"(?i)[@.]example(?:\.(?:com|net|org|edu))?$|\.(?:test|invalid|localhost)$"
+"""Domains of RFC 2606."""
 _SPELLED_AT = ("[at]", "(at)")
 _AT, _DOT = r" ?[\[(]at[\])] ?", r"(?: ?[\[({] ?(?:dot|\.) ?[\])}] ?|\.)"
 _LABEL = r"[a-z0-9-]{1,63}"
@@ -180,12 +180,14 @@ def _figures(text: str) -> bytes:
 def mail_addresses(text: str) -> Spans:
     """Yield addresses with a domain that ends in letters, also with ``[at]``.
 
-    Not ``git@``, files such as icon@2x.png, placeholders, and the domains that RFC 2606 reserves for documentation.
+    Not ``git@``, files such as icon@2x.png, and placeholders. A domain that RFC 2606 reserves for documentation is
+    no leak if the text calls the address an example.
     """
     for match in re.finditer(_MAIL, text):
         before = text[max(0, match.start() - _CREDENTIALS) : match.start()].rpartition("://")
         in_url = before[1] and not any(sign in before[2] for sign in " /\n\t")  # user:password@host
-        if match[1].lower() not in _FILES and not re.search(_NO_MAIL, match[0]) and not in_url:
+        is_example = re.search(_RESERVED, match[0]) and is_called_example(text, *match.span())
+        if match[1].lower() not in _FILES and not re.search(_NO_MAIL, match[0]) and not in_url and not is_example:
             yield match.span()
     for match in re.finditer(_SPELLED_MAIL, text) if holds_any(_SPELLED_AT, text) else ():
         if not re.search(_NO_MAIL, re.sub(_AT, "@", re.sub(_DOT, ".", match[0]))):
@@ -219,7 +221,7 @@ def _is_named(text: str, start: int) -> bool:
 def identity_numbers(text: str) -> Spans:
     """Yield US social security numbers in the assigned ranges, and numbers that the text calls identity numbers."""
     for match in re.finditer(_SSN, text):
-        if not _is_named(text, match.start()) and not _is_published("identities", _digits(match[0])):
+        if not _is_named(text, match.start()) and not _is_published("identities", _digits(match[0]), text, match):
             yield match.span()
     for match in re.finditer(_STATED_ID, text):
         if not re.fullmatch(_DATE, match[1]) and not re.fullmatch(_SSN, match[1]):
@@ -229,12 +231,11 @@ def identity_numbers(text: str) -> Spans:
 def card_numbers(text: str) -> Spans:
     """Yield 13 to 19 digits, in groups or in a row, in an issuer's range and with Luhn's check digit.
 
-    Numbers of test cards, which payment services publish, are no leak: most repeat a few digits.
+    Numbers of test cards, which payment services publish, are no leak if the text calls them examples or tests.
     """
     for match in re.finditer(_CARD, text):
         digits = _digits(match[0])
-        is_test = len(set(digits)) <= _TEST_DIGITS or digits.count("0") >= _TEST_ZEROS
-        for lengths, ranges in _ISSUERS if luhn(digits) and not is_test and not _is_published("cards", digits) else ():
+        for lengths, ranges in _ISSUERS if luhn(digits) and not _is_published("cards", digits, text, match) else ():
             if len(digits) in lengths and any(low <= int(digits[: len(str(low))]) <= high for low, high in ranges):
                 yield match.span()
                 break
@@ -251,13 +252,14 @@ def ibans(text: str) -> Spans:
         number = "".join([match[0][place] for place in places[:length]])
         turned = "".join([str(int(sign, 36)) for sign in number[4:] + number[:4]])
         is_valid = not match[0][end : end + 1].isalnum() and int(turned) % 97 == 1
-        if is_valid and not _is_published("ibans", number):
+        if is_valid and not _is_published("ibans", number, text, match):
             yield match.start(), match.start() + end
 
 
-def _is_published(kind: str, number: str) -> bool:
-    """Return whether a number is published for tests and documentation."""
-    return number in _published()[kind]
+def _is_published(kind: str, number: str, text: str, match: re.Match[str]) -> bool:
+    """Return whether a number is published for tests and documentation, and the text calls it an example."""
+    has_few_digits = kind == "cards" and (len(set(number)) <= _TEST_DIGITS or number.count("0") >= _TEST_ZEROS)
+    return (has_few_digits or number in _published()[kind]) and is_called_example(text, *match.span())
 
 
 @cache
