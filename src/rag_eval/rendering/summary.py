@@ -107,14 +107,16 @@ def _enumerated(names: Sequence[str]) -> str:
 
 
 def not_passed(report: Report) -> list[str]:
-    """Count the gates that neither pass nor fail the run, and the warnings."""
+    """Count the gates that neither pass nor fail the run, the warnings, and the settings of the gates made looser."""
     rest = [gate for gate in report.gates if not gate.blocks]
     unclear = sum(gate.unclear for gate in rest)
     warnings = sum(gate.broken and not gate.unclear for gate in rest) + len(report.warnings)
     skipped = sum(gate.outcome == "no_data" and not gate.broken for gate in rest)
     parts = [f"{unclear} inconclusive"] if unclear else []
     parts += [quantity(warnings, "warning")] if warnings else []
-    return [*parts, f"{skipped} skipped (no data)"] if skipped else parts
+    parts += [f"{skipped} skipped (no data)"] if skipped else []
+    looser = sum(change.kind == "looser" for change in report.policy_changes)
+    return [*parts, f"loosens {quantity(looser, 'setting')} of the gates"] if looser else parts
 
 
 def completeness(report: Report) -> str:
