@@ -27,7 +27,7 @@ from rag_eval.cli.parser import Parser, build_parser
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.common.paths import GATES_FILES, from_here, shell_line, shipped
 from rag_eval.common.writing import write
-from rag_eval.errors import PASSED, MissingExtra, UsageError
+from rag_eval.errors import PASSED, MissingExtra
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.rendering import render
@@ -39,12 +39,8 @@ PRESETS = {
     "no-citations": "gates for a system that does not cite",
     "enterprise": "at least one gate in every metric group",
 }
-COLLECT = {
-    "url": ("http://localhost:8000", "a server"),
-    "exec": ("'python eval/answer.py'", "a command"),
-    "python": ("eval.answer:answer", "a Python function"),
-}
-"""How ``rag-eval collect`` reaches the system: what it is called with in the files, and what that is."""
+COLLECT = {"url": "http://localhost:8000", "exec": "'python eval/answer.py'", "python": "eval.answer:answer"}
+"""How ``rag-eval collect`` reaches the system in the files."""
 TOOLS = {
     "langfuse": ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY"),
     "langsmith": ("LANGSMITH_API_KEY",),
@@ -178,13 +174,12 @@ def _import(args: argparse.Namespace) -> list[str]:
     from rag_eval.cli.commands.import_export import recognise, run_import
 
     path: str = args.origin
-    if not os.path.lexists(path):
-        raise UsageError(f"--from: there is no file {path}. Name one, or one of: {', '.join(TOOLS)}")
+    unknown = f"--from: there is no file {path}. Name one, or one of: {', '.join(TOOLS)}"
+    refuse((not os.path.lexists(path), unknown))
     form = recognise(Reader(ProblemCollector()), path)
     parts = {_GOLD: form.gold, _SAMPLE: form.trace}
-    for out in parts:
-        if os.path.lexists(out) and not is_sample(out):
-            raise UsageError(f"{out} exists, and --from writes it. Move it away, or work in another folder")
+    exists = "exists, and --from writes it. Move it away, or work in another folder"
+    refuse(*((os.path.lexists(out) and not is_sample(out), f"{out} {exists}") for out in parts))
     draft = shell_line("rag-eval", "import", form.trace, path, "--out", _SAMPLE)
     no_gold = f"{path} has no expected answers. Write: {draft}, then: rag-eval gold draft --from {_SAMPLE}"
     convert = shell_line("rag-eval", "import", form.gold, path, "--out", _GOLD)
@@ -251,7 +246,7 @@ def _source(args: argparse.Namespace) -> _Source:
         command = f"rag-eval import {name} --from-api --since today --gold {_GOLD} --out {_SAMPLE}"
         return _Source(first, command, _ANSWER, "[collect]", keys)
     if name in COLLECT:
-        command = f"rag-eval collect --{name} {COLLECT[name][0]}"
+        command = f"rag-eval collect --{name} {COLLECT[name]}"
         if name == "url":
             return _Source("Start your system", command, _START, "[collect]")
         return _Source("Call your own system in eval/answer.py", command)
