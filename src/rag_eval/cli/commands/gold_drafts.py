@@ -64,9 +64,8 @@ class _Draft(msgspec.Struct):
 
 def _add_files(parser: Parser) -> None:
     parser.add_gold()
-    parser.add_option(
-        "--drafts", "FILE", f"drafts, which gold draft adds and gold review reads (default: {DRAFTS})", default=DRAFTS
-    )
+    text = f"drafts, which gold draft adds and gold review reads (default: {DRAFTS})"
+    parser.add_option("--drafts", "FILE", text, default=DRAFTS)
 
 
 def read_drafts(path: str) -> list[Row]:

@@ -7,9 +7,8 @@ import sys
 
 from rag_eval.analysis.report import Context
 from rag_eval.analysis.sensitivity import Setup, TraceSample, in_order, probe
-from rag_eval.cli.commands._shared import INLINE_GATES, input_options, print_notes, uncollected
+from rag_eval.cli.commands._shared import INLINE_GATES, input_options, print_notes, refuse, uncollected
 from rag_eval.cli.parser import Parser
-from rag_eval.errors import UsageError
 from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.rendering.comparison import render_probe
 from rag_eval.run.inputs import load_inputs
@@ -34,8 +33,7 @@ def run(args: argparse.Namespace) -> int:
       rag-eval probe --gold eval/gold.jsonl --trace runs/trace.jsonl
       rag-eval probe --gates stricter.yml --format markdown
     """
-    if "=" in args.gates:
-        raise UsageError(INLINE_GATES)
+    refuse(("=" in args.gates, INLINE_GATES))
     options = input_options(args)._replace(baseline=args.baseline)
     with uncollected():
         inputs = load_inputs(options)

@@ -18,9 +18,8 @@ from rag_eval.readers.validation import KINDS, check
 def add_arguments(parser: Parser) -> None:
     files = "files to check; the kind is detected from name and content"
     parser.add_argument("files", metavar="FILE", nargs="+", help=files)
-    parser.add_argument(
-        "--kind", choices=list(KINDS), help="treat every file as this kind, if the detected one is wrong"
-    )
+    kind = "treat every file as this kind, if the detected one is wrong"
+    parser.add_argument("--kind", choices=list(KINDS), help=kind)
     parser.add_flag("--only-named", "for hooks: skip files that the nearest eval-gates.yml above them does not name")
     parser.add_flag("--quiet", "print nothing for valid files")
 

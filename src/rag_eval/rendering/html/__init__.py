@@ -146,10 +146,8 @@ def _facts(report: Report) -> Markup:
         "Traces": paths.get("trace", ""),
         "Gates": report.gates_file,
     }
-    rows = (
-        tag("div", tag("dt", name), tag("dd", tag("bdi", one_line(text, 200)))) for name, text in facts.items() if text
-    )
-    return tag("dl", join(rows), class_="facts")
+    rows = ((tag("dt", name), tag("dd", tag("bdi", one_line(text, 200)))) for name, text in facts.items() if text)
+    return tag("dl", join(tag("div", *row) for row in rows), class_="facts")
 
 
 def _slices(report: Report) -> Markup:
@@ -327,10 +325,7 @@ def _ids(names: Sequence[Source], *, with_rank: bool) -> Markup:
 def _text(pieces: Sequence[Segment]) -> Markup:
     """Render a text with its pieces marked: supported or not, in no chunk, the best passage, masked."""
     tags = {"best": "mark", "masked": "span", "unsupported": "u", "missing": "u", "made_up": "u"}
-    marked = (
-        tag(tags[piece.state], piece.text, class_=piece.state) if piece.state in tags else piece.text
-        for piece in pieces
-    )
+    marked = (tag(tags[state], text, class_=state) if state in tags else text for text, state in pieces)
     return tag("blockquote", *marked, dir="auto")
 
 
