@@ -30,7 +30,7 @@ from rag_eval.run.scored import rescore
 if TYPE_CHECKING:
     from rag_eval.gates.policy import Policy
     from rag_eval.git.snapshots import CommitTree, Tree
-    from rag_eval.governance.context import ReviewContext
+    from rag_eval.governance.gold_review import ReviewContext
     from rag_eval.readers.gold_file import GoldSet
 
 _NAMED, _VERDICTS_NAMED = 5, 3
@@ -59,10 +59,9 @@ def circumstances(context: ReviewContext) -> Iterator[Finding]:
     if edited := _edited_workflow(context):
         used = "" if edited == authority.workflow else f"{quoted(edited, 60)}, which is used by "
         message = f"this change edits {used}the workflow that runs this check"
+        message += ", so inputs and steps may differ from the base's"
         fix = "Review this file. To have its changes approved, list it in CODEOWNERS."
-        yield Finding(
-            "workflow-changed", "warning", f"{message}, so inputs and steps may differ from the base's", fix, edited
-        )
+        yield Finding("workflow-changed", "warning", message, fix, edited)
     if qids := context.run.other_questions():
         what = f"the traces of {quantity(len(qids), 'question')} were asked another question than the gold has"
         fix = "Let the system answer the questions of the gold set. In a trace, q is the question that was asked."
@@ -131,10 +130,8 @@ def unscored_gold(context: ReviewContext) -> list[Note]:
     then, now = sets
     both = sorted(then.golds.keys() | now.golds.keys())
     qids = [qid for qid in both if now.differs(qid, then) and now.differs(qid, ours)]
-    items = quantity(len(qids), "gold item")
-    message = (
-        f"{quoted(authority.ref, 60)} has changed {items} since this branch left it, which this run does not score"
-    )
+    what = f"{quoted(authority.ref, 60)} has changed {quantity(len(qids), 'gold item')} since this branch left it"
+    message = f"{what}, which this run does not score"
     fix = "Rebase, or check out the merge commit, to score them"
     return [Note(context.head.gold, 0, f"{message}: {some(qids, _NAMED, quoted)}. {fix}")] if qids else []
 
@@ -256,13 +253,15 @@ def _overridden_gates(context: ReviewContext) -> str | None:
     named = inside(options.gates) if options.gates and not options.is_discovered else None
     if tree is None or named is None:
         return None
-    usual = posixpath.basename(named) in GATES_FILES
-    if usual and posixpath.dirname(named) == inside(options.folder or "."):
+    is_usual = posixpath.basename(named) in GATES_FILES
+    if is_usual and posixpath.dirname(named) == inside(options.folder or "."):
         return None
     candidates = standard_gates_paths(context.authority, options.folder, context.head.gold)
     meant = next((path for path in candidates if _has_file(tree, path)), named)
-    if meant == named or not usual:
-        return None if meant == named else meant
+    if meant == named:
+        return None
+    if not is_usual:
+        return meant
     data = read_regular(tree, meant)
     policy = None if data is None else policy_of(data, context.authority.outside(meant), ProblemCollector())
     gold = gold_named_by(context.authority, policy, tree) if policy else None
@@ -292,17 +291,13 @@ def review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[Note]]:
         gates = [gate for policy in context.policies for gate in policy.selected_gates]
         is_gated = any(gate.name.startswith("judge_") and gate.severity == "error" for gate in gates)
         named = ", ".join(quoted(qid, 40) for qid in qids[:_VERDICTS_NAMED]) + (", …" if qids[_VERDICTS_NAMED:] else "")
-        message = (
-            f"{len(qids)} of {len(before)} recorded verdicts differ from the base branch for the same input: {named}"
-        )
+        message = f"{len(qids)} of {len(before)} recorded verdicts differ from the base branch for the same input"
         fix = "Restore these rows from the base branch. A verdict changes only with its judge or its input."
-        finding = Finding("changed-verdict", "error" if is_gated else "warning", message, fix, file)
+        finding = Finding("changed-verdict", "error" if is_gated else "warning", f"{message}: {named}", fix, file)
         findings.append(levelled(finding, severities))
     if unread and severities["changed-verdict"] != "off":
-        message = (
-            "this change edits the recorded verdicts, and those of the base branch cannot be read, so changed ones"
-        )
-        message += " are not seen"
+        message = "this change edits the recorded verdicts, and those of the base branch cannot be read"
+        message += ", so changed ones are not seen"
         fix = "Commit the verdict file to git itself, without Git LFS, with valid rows."
         findings += [Finding("changed-verdict", "warning", message, fix, path) for path in unread]
     new = now.keys() - before.keys() & _recorded_verdicts(context, is_head=True)[0].keys()

@@ -6,6 +6,8 @@ The sign-off policies of both sides apply.
 from __future__ import annotations
 
 import hashlib
+import re
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -18,26 +20,17 @@ from rag_eval.analysis.policy_changes import loosened_gates
 from rag_eval.analysis.report import SignedAt, rejudge
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import DEFAULT_GOLD
-from rag_eval.errors import Finding, InputError, Note, Problem
+from rag_eval.errors import Finding, InputError, Note, Problem, UsageError
 from rag_eval.gates.policy import BOUNDS
 from rag_eval.gates.selection import by_conversation
-from rag_eval.git.snapshots import NOTHING, Irregular, differing, has_path, read
+from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, has_path, is_folder, read, read_regular
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
-from rag_eval.gold.signoff.identity import NO_PROOF, proves, unchecked
-from rag_eval.governance.context import GoldDiff, ReviewContext
-from rag_eval.governance.gold_signoff import (
-    LFS,
-    is_enforced,
-    named_gold,
-    review_signoff,
-    signoff_policies,
-    ungoverned,
-    unsigned,
-    untracked,
-)
+from rag_eval.gold.signoff import repository
+from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, proves, unchecked
 from rag_eval.readers.gold_file import StoredGold, stored_gold_set
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.run_file import sidecar_of
+from rag_eval.readers.source import PACKED
 from rag_eval.run.base_policy import gates_about, gold_named_by, stored_at
 from rag_eval.run.scored import rescore, rescore_on
 
@@ -47,6 +40,8 @@ if TYPE_CHECKING:
     from rag_eval.gates.policy import GateResult, Policy
     from rag_eval.git.snapshots import Tree
     from rag_eval.readers.gold_file import GoldSet
+    from rag_eval.run.authority import Authority
+    from rag_eval.run.options import Options
     from rag_eval.run.scored import ScoredRun
 
 RULES = tuple(
@@ -56,6 +51,33 @@ RULES = tuple(
 """The rules of `gold lint` that say that an item judges too little."""
 _SHOWN = 5
 _ANSWERS = 20_000  # of the run, in which a substring is searched
+_OF_ITEMS = {"unsigned-change", "replayed-record"}
+_ASK = "To require a sign-off, write in eval-gates.yml: signoff: {require: record}."
+_LFS = re.compile(rb"(?sm)version https://git-lfs\.github\.com/spec/.*?^oid sha256:([0-9a-f]{64})$")
+
+
+class ReviewContext:
+    """A scored run, its options, and the authority that it is compared with.
+
+    ``head`` is the policy of the pull request, ``base`` that of the base branch; ``policies`` are those that apply.
+    """
+
+    def __init__(self, authority: Authority, run: ScoredRun, options: Options) -> None:
+        self.authority, self.run, self.options = authority, run, options
+        self.head, self.base, self.policies = run.inputs.policy, run.inputs.base, run.inputs.policies
+
+
+class GoldDiff(NamedTuple):
+    """The differences between the scored gold and the gold of the base.
+
+    ``changes`` have no labels. ``old`` is None if the base has no gold. ``not_comparable`` is the reason why the two
+    could not be compared.
+    """
+
+    changes: tuple[GoldChange, ...] = ()
+    old: GoldSet | None = None
+    new: GoldSet | None = None
+    not_comparable: str = ""
 
 
 class GoldReview(NamedTuple):
@@ -77,18 +99,17 @@ def review_gold(context: ReviewContext) -> GoldReview:
         if authority.signoff != "off" and not is_enforced(context):
             return GoldReview()
         policies = [policy for policy in signoff_policies(context) if policy.gold == path]
-        return GoldReview(
-            findings=tuple(unsigned(context, policies[:1], GoldDiff()) if policies else [ungoverned(context)])
-        )
+        unsigned = _unsigned(context, policies[:1], GoldDiff()) if policies else [_ungoverned(context)]
+        return GoldReview(findings=tuple(unsigned))
     diff = compare(context)
-    findings, policy = review_signoff(context, path, diff)
+    findings, policy = _review_signoff(context, path, diff)
     _refuse_other_bytes(context)
     if diff.old is None and diff.changes and context.base:
         message = "the base branch has no gold set at the path in its gates file, so all items count as new"
         fix = "Name the gold set in the gates file by its path on the base branch."
         findings.append(Finding("gold-not-on-base", "warning", message, fix, file))
     if diff.not_comparable:
-        findings.append(untracked(context, f"cannot be compared: {diff.not_comparable}"))
+        findings.append(_untracked(context, f"cannot be compared: {diff.not_comparable}"))
     is_unproved = not authority.people and diff.changes and is_enforced(context)
     if policy and is_unproved and (asked := unchecked(policy, NO_PROOF)):
         where = "on this event" if authority.ci else "outside GitHub Actions"
@@ -148,7 +169,8 @@ def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldRevie
     findings += gold_impact.gates_that_pass_now(freed_gates, file, missing)
     findings += gold_impact.regrouped(freed_gates, diff.old.golds, diff.new.golds, file, policy.statistics.cluster)
     findings += gold_impact.turning_must_pass(old.findings, new.findings, file)
-    findings += gold_impact.fewer_cases(*_case_counts(old, new, run.earlier, policy), file)
+    then, now = _case_counts(old, new, run.earlier, policy)
+    findings += gold_impact.fewer_cases(then, now, file)
     findings += gold_impact.lost_labels(diff.changes, diff.old.golds, diff.new.golds, file)
     findings += _item_findings(context, diff.old, diff.new, [i.qid for i in diff.changes if i.verb != "removed"])
     turns = tuple(gold_impact.gate_turns(old.gates, new.gates))
@@ -156,14 +178,16 @@ def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldRevie
     return GoldReview(tuple(changes), turns, tuple(findings), notes=tuple(notes))
 
 
-def _case_counts(
-    old: Report, new: Report, earlier: Earlier | None, policy: Policy
-) -> tuple[dict[str, int], dict[str, int]]:
+def _case_counts(old: Report, new: Report, earlier: Earlier | None, policy: Policy) -> list[dict[str, int]]:
     """Return the numbers of cases under gates and ``must_pass``: on the base's gold, and those left on the changed one.
 
-    Cases that a slice loses are not made up for by others that it gets.
+    The baseline's number counts if it is larger. Cases that a slice loses are not made up for by others that it gets.
     """
-    then, now = _counts(old, earlier), {_count_name(gate): gate.n for gate in new.gates}
+    recorded = earlier.recorded.metrics if earlier and earlier.recorded.scope is None and old.scope is None else {}
+    now, then = {_count_name(gate): gate.n for gate in new.gates}, dict[str, int]()
+    for gate in old.gates:
+        is_recorded = gate.name in recorded and not gate.slice and gate.direction in BOUNDS
+        then[_count_name(gate)] = max(gate.n, recorded[gate.name].n if is_recorded else 0)
     before, after = map(_members, (old, new))
     for gate in new.gates:
         if gate.slice and (lost := len(before[gate.slice] - after[gate.slice])):
@@ -171,7 +195,7 @@ def _case_counts(
             now[name] = min(now[name], max(0, then.get(name, 0) - lost))
     cases, left = (set().union(*(members[name] for name in policy.must_pass)) for members in (before, after))
     then["must_pass"], now["must_pass"] = len(cases), len(cases & left)
-    return then, now
+    return [then, now]
 
 
 def _members(report: Report) -> dict[str, set[tuple[str, str | None]]]:
@@ -183,19 +207,134 @@ def _members(report: Report) -> dict[str, set[tuple[str, str | None]]]:
     return members
 
 
-def _counts(old: Report, earlier: Earlier | None) -> dict[str, int]:
-    """Return the number of cases under each gate on the base's gold: of this run, or of the baseline if it has more."""
-    recorded = earlier.recorded.metrics if earlier and earlier.recorded.scope is None and old.scope is None else {}
-    counts: dict[str, int] = {}
-    for gate in old.gates:
-        is_recorded = gate.name in recorded and not gate.slice and gate.direction in BOUNDS
-        counts[_count_name(gate)] = max(gate.n, recorded[gate.name].n if is_recorded else 0)
-    return counts
-
-
 def _count_name(gate: GateResult) -> str:
     """Return the name of a count of cases; a regression gate counts pairs of questions instead."""
     return gate.label if gate.direction in BOUNDS else f"{gate.label} {gate.direction}"
+
+
+def _review_signoff(
+    context: ReviewContext, path: str | None, diff: GoldDiff
+) -> tuple[list[Finding], SignoffPolicy | None]:
+    """Return the sign-off findings and the sign-off policy of the gold, None if it has none."""
+    if path is None:
+        return [_untracked(context, "is outside the repository")], None
+    try:
+        blob = read(context.authority.after, path)
+    except Irregular as error:
+        if not is_folder(error, path):
+            raise
+        return [_without_items(context, repository.no_items(path))], None
+    if blob is None:
+        return [_untracked(context, "is not in the commit under test")], None
+    if _LFS.match(blob):
+        is_same = blob == read_regular(context.authority.fork, path) and not is_enforced(context)
+        return [] if is_same else [_without_items(context, repository.in_lfs(path))], None
+    if (read(context.authority.head, path) or b"").startswith(PACKED):
+        return [_without_items(context, repository.packed(path))], None
+    policies = signoff_policies(context)
+    policy_of_gold = next((policy for policy in policies if policy.gold == path), None)
+    findings = list(_unsigned(context, policies, diff)) if policy_of_gold else [_ungoverned(context)]
+    return findings, policy_of_gold or SignoffPolicy(gold=path)
+
+
+def violations_of_base_policy(context: ReviewContext) -> list[str]:
+    """Return the codes that block sign-off of this change now, but not under the head's own policy."""
+    if not is_enforced(context):
+        return []
+    policies, authority = signoff_policies(context), context.authority
+    now = {violation.code for policy in policies for violation in _check(context, policy)}
+    if now and (authority.signoff == "require" or "signoff" in context.head.stated):
+        head_policy = _head_signoff_policy(context)
+        now -= {item.code for item in _check(context, head_policy or SignoffPolicy().for_gold(named_gold(context)))}
+    return sorted(now)
+
+
+def signoff_policies(context: ReviewContext) -> list[SignoffPolicy]:
+    """Return the sign-off policies that apply: the base's, and the head's if its paths differ."""
+    authority = context.authority
+    head = _head_signoff_policy(context)
+    path = authority.on_base(context.base.file) if context.base else None
+    base = signoff_policy_at(context, authority.gates, path)
+    first = authority.fork is NOTHING or authority.gates is None
+    return repository.policies_in_force(base, head, named_gold(context), first=first)
+
+
+def _head_signoff_policy(context: ReviewContext) -> SignoffPolicy | None:
+    path = context.authority.inside(context.head.file) if context.head.file else None
+    return signoff_policy_at(context, context.authority.head, path)
+
+
+def signoff_policy_at(context: ReviewContext, tree: Tree | None, path: str | None) -> SignoffPolicy | None:
+    """Return the sign-off policy of a gates file for the scored gold, None without one."""
+    policy = repository.policy_at(tree, path) if tree and path else None
+    return policy.for_gold(named_gold(context)) if policy else None
+
+
+def named_gold(context: ReviewContext) -> str | None:
+    """Return the path of the gold that the caller named, by the links of the base."""
+    path = context.authority.on_base(context.options.gold) if context.options.gold else None
+    return follow_links(context.authority.fork, path) if path else None
+
+
+def is_enforced(context: ReviewContext) -> bool:
+    """Return whether an unsigned change fails the run, by option or by a policy that applies."""
+    asked = context.authority.signoff
+    return asked == "require" or (asked == "policy" and any("signoff" in policy.stated for policy in context.policies))
+
+
+def _unsigned(context: ReviewContext, policies: list[SignoffPolicy], diff: GoldDiff) -> Iterator[Finding]:
+    """Yield the findings about changes without a sign-off, by all these policies."""
+    if context.authority.signoff == "off":
+        yield Finding("signoff-off", "warning", "signoff: off turns off the sign-off check")
+        return
+    enforced = is_enforced(context)
+    try:
+        violations = [finding for policy in policies for finding in _check(context, policy)]
+    except (InputError, UsageError) as error:  # such as gold that is packed on one side: sign-off reads lines
+        if enforced:
+            raise
+        yield _without_items(context, error.first)
+        return
+    is_same = not diff.changes and not diff.not_comparable  # the gold set may still have another path
+    if enforced:
+        yield from violations
+    elif violations and not (is_same and _OF_ITEMS.issuperset(finding.code for finding in violations)):
+        count = quantity(len(diff.changes), "change")
+        what = f"{count} of the gold set" if diff.changes else "the sign-off of the gold set changed"
+        message = f"{what}, and no policy requires a sign-off"
+        yield Finding("gold-not-governed", "warning", message, _ASK, context.head.gold)
+
+
+def _check(context: ReviewContext, policy: SignoffPolicy) -> list[Finding]:
+    authority, has_no_base = context.authority, context.authority.gates is None
+    # A branch's name may contain shell commands.
+    since = "--baseline" if has_no_base else f"--base {shlex.quote(authority.ref)}"
+    since += " --key ~/.ssh/id_ed25519" if policy.require == "signature" else ""
+    states = repository.GoldStates(authority.fork, authority.head, authority.ref, authority.used_records, has_no_base)
+    states = states._replace(restore=authority.commit or authority.ref, rules=authority.gates)
+    return repository.findings(states, policy, f"rag-eval gold signoff {since} --reason '…'", authority.people)
+
+
+def _ungoverned(context: ReviewContext) -> Finding:
+    """Return the finding that no sign-off policy is about the scored gold."""
+    message = "the scored gold set is not the one in the sign-off policy"
+    fix = "Name the same gold file in the gates file and under signoff."
+    return _unsure(context, "gold-not-governed", message, fix)
+
+
+def _untracked(context: ReviewContext, where: str) -> Finding:
+    """Return the finding that nobody knows who signed changes of gold that git does not have."""
+    message = f"the gold set {where}, so the signers of its changes are unknown"
+    return _unsure(context, "gold-not-in-git", message, "Commit the gold set.")
+
+
+def _without_items(context: ReviewContext, why: str) -> Finding:
+    message, _, fix = why.partition(". ")
+    return _unsure(context, "gold-not-in-items", message, fix)
+
+
+def _unsure(context: ReviewContext, code: str, message: str, fix: str) -> Finding:
+    return Finding(code, "error" if is_enforced(context) else "warning", message, fix, context.head.gold)
 
 
 def compare(context: ReviewContext) -> GoldDiff:
@@ -209,7 +348,7 @@ def compare(context: ReviewContext) -> GoldDiff:
     committed = _scored_bytes(context)
     if data is not None and data == committed:
         return GoldDiff()
-    if data is not None and (pointer := LFS.match(data)):
+    if data is not None and (pointer := _LFS.match(data)):
         same = pointer[1].decode() == run.gold_sha256
         return GoldDiff(not_comparable="" if same else f"{quoted(stored.path)} is in Git LFS on the base")
     old = stored_gold_set(stored)
@@ -292,8 +431,7 @@ def _item_findings(context: ReviewContext, old: GoldSet, new: GoldSet, qids: Seq
     if not qids:
         return
     inputs, policy = context.run.inputs, context.base or context.head
-    silent = inputs.reader.silent()
-    traces = paired_traces(silent, inputs.golds, inputs.policy.trace)
+    traces = paired_traces(inputs.reader.silent(), inputs.golds, inputs.policy.trace)
     seen = watch(inputs.golds, islice(traces, _ANSWERS), inputs.policy.settings)
 
     def lint(golds: GoldSet) -> dict[tuple[str, str, str], int]:
@@ -307,6 +445,5 @@ def _item_findings(context: ReviewContext, old: GoldSet, new: GoldSet, qids: Seq
     for (code, qid, message), line in list(weak.items())[:_SHOWN]:
         where = f"{qid}: " if qid else "in the changed items, "
         more = f" (and {quantity(len(weak) - _SHOWN, 'more finding')})" if len(weak) > _SHOWN else ""
-        text = f"{where}{message} ({code}){more}"
         fix = "Correct the item. To list all weak items, run: rag-eval gold lint"
-        yield Finding("changed-item-weak", "warning", text, fix, context.head.gold, line)
+        yield Finding("changed-item-weak", "warning", f"{where}{message} ({code}){more}", fix, context.head.gold, line)

@@ -27,9 +27,7 @@ from rag_eval.governance.circumstances import (
     same_meaning,
     unscored_gold,
 )
-from rag_eval.governance.context import ReviewContext
-from rag_eval.governance.gold_review import review_gold
-from rag_eval.governance.gold_signoff import signoff_policy_at, violations_of_base_policy
+from rag_eval.governance.gold_review import ReviewContext, review_gold, signoff_policy_at, violations_of_base_policy
 from rag_eval.readers.gates_file import in_folder_of, policy_of
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.run.scored import rescore
