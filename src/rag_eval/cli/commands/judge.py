@@ -162,24 +162,14 @@ def run(args: argparse.Namespace) -> int:
         if rows or os.path.lexists(args.out):
             write_rows(args.out, rows)
     Path(f"{args.out}.partial").unlink(missing_ok=True)  # stays after Ctrl-C, for replies still to come
-    current = [row for row in rows if row["hash"] in texts]
-    failed = [row for row in current if "error" in row]
-    _print_summary(args, len(texts), current, failed, policy, judge)
-    return GATE_FAILED if failed or len(current) < len(texts) else PASSED
+    return _finished(args, [row for row in rows if row["hash"] in texts], len(texts), policy, judge)
 
 
-def _print_summary(
-    args: argparse.Namespace,
-    wanted: int,
-    current: Sequence[Row],
-    failed: Sequence[Row],
-    policy: Policy,
-    judge: Judge,
-) -> None:
-    usage = [row.get("usage", {}) for row in current]
-    cost = sum(item.get("cost_usd", 0) for item in usage)
-    judged = len(current) - len(failed)
-    print_notes(f"{args.out}: {judged} of {wanted} verdicts, {_tokens(current)} tokens, {cost:.4f} USD")
+def _finished(args: argparse.Namespace, rows: Sequence[Row], wanted: int, policy: Policy, judge: Judge) -> int:
+    """Say what was recorded, and return the exit code."""
+    usage, failed = [row.get("usage", {}) for row in rows], [row for row in rows if "error" in row]
+    cost, judged = sum(item.get("cost_usd", 0) for item in usage), len(rows) - len(failed)
+    print_notes(f"{args.out}: {judged} of {wanted} verdicts, {_tokens(rows)} tokens, {cost:.4f} USD")
     if others := sorted({item["model"] for item in usage if item.get("model", judge.model) != judge.model}):
         fix = f"Name that version: --model {others[0]}"
         print_notes(f"{judge.model} was asked, but {', '.join(others)} replied. {fix}")
@@ -190,6 +180,7 @@ def _print_summary(
     if failed:
         error = f"{failed[0]['qid']}: {failed[0]['error'].rstrip('.')}"
         print_notes(f"{len(failed)} failed. The first is {error}. Run the same command again.")
+    return PASSED if judged == wanted else GATE_FAILED
 
 
 # judge repeat
@@ -231,9 +222,8 @@ def run_repeat(args: argparse.Namespace) -> int:
     write_rows(args.out, rows)
     Path(f"{args.out}.partial").unlink(missing_ok=True)
     repeated = list(_repeated(chosen, known, rows, args.n))
-    measured = [
-        measure_noise(name, repeated, len(by_hash)) for name in metrics_to_measure([gate.name for gate in policy.gates])
-    ]
+    names = metrics_to_measure([gate.name for gate in policy.gates])
+    measured = (measure_noise(name, repeated, len(by_hash)) for name in names)
     noises = {item.metric: item for item in measured if item}
     margins = [
         measure_margin(f"{gate.label} {gate.direction}", float(gate.threshold), noises[gate.name])
