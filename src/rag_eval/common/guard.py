@@ -111,13 +111,9 @@ def _tolerant(stream: TextIO | None) -> TextIO:
         return stream
     stream.flush()
     raw = _TolerantPipe(stream.fileno(), "wb", closefd=False)
-    bare = stream.write_through  # python -u
-    return io.TextIOWrapper(
-        raw if bare else io.BufferedWriter(raw),
-        encoding="utf-8",
-        line_buffering=stream.line_buffering,
-        write_through=bare,
-    )
+    bare, by_lines = stream.write_through, stream.line_buffering  # bare: python -u
+    buffer = raw if bare else io.BufferedWriter(raw)
+    return io.TextIOWrapper(buffer, encoding="utf-8", line_buffering=by_lines, write_through=bare)
 
 
 def _report_defect() -> int:

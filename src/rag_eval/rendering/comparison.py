@@ -299,19 +299,13 @@ def _probe_sections(probe: Probe, name: Name) -> list[Section]:
     against = f"the baseline {name(probe.against)}" if probe.against else "the unchanged run"
     passed = "The unchanged run passes, also with itself as the baseline (A/A)."
     rates = f"Perturbation rates in percent: {', '.join(probe.rates)}."
+    head = paragraphs(_probe_headline(probe), f"{passed} Regression gates compare with {against}. {rates}")
+    kinds = Table("Perturbations", _PERTURBATIONS, [_perturbation(kind, name) for kind in probe.kinds])
+    catches = table_of("Catches", _CATCHES, _catches(probe, name)) or paragraphs("No gate caught any perturbation.")
     parts = [
-        Section(
-            f"Probe of {quantity(probe.cases, 'case')}",
-            paragraphs(_probe_headline(probe), f"{passed} Regression gates compare with {against}. {rates}"),
-        ),
-        Section(
-            "Perturbations",
-            [Table("Perturbations", _PERTURBATIONS, [_perturbation(kind, name) for kind in probe.kinds])],
-        ),
-        Section(
-            "What the gates catch",
-            table_of("Catches", _CATCHES, _catches(probe, name)) or paragraphs("No gate caught any perturbation."),
-        ),
+        Section(f"Probe of {quantity(probe.cases, 'case')}", head),
+        Section("Perturbations", [kinds]),
+        Section("What the gates catch", catches),
         *errors,
     ]
     if unguarded := [f"{kind.kind}: {_moves(kind.unguarded, name)}" for kind in probe.kinds if kind.unguarded]:

@@ -401,16 +401,10 @@ def grading_form(
     button, state = tag("button", "Save the grades", type="button", id="save"), tag("span", id="state", role="status")
     save = tag("p", button, " ", state, tag("noscript", "Saving needs the script of this file."))
     instruction = "Grade each answer by the rubric, from 0 to 5. Leave a score open if you cannot tell."
-    parts = [
-        tag(
-            "header",
-            tag("h1", "Spot-check of a judge"),
-            tag("p", instruction, " The grades of the judge are not shown."),
-            folded("Rubric", _quoted(rubric)),
-        ),
-        tag("main", tag("form", who, join(items), save, id="grades", autocomplete="off")),
-    ]
-    return document("Spot-check of a judge", version, parts, "grading.js")
+    hidden = tag("p", instruction, " The grades of the judge are not shown.")
+    head = tag("header", tag("h1", "Spot-check of a judge"), hidden, folded("Rubric", _quoted(rubric)))
+    body = tag("main", tag("form", who, join(items), save, id="grades", autocomplete="off"))
+    return document("Spot-check of a judge", version, [head, body], "grading.js")
 
 
 def _answer_to_grade(
