@@ -15,23 +15,21 @@ from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.contract.settings import Verdict, parse_reply
-from rag_eval.errors import Finding, InputError, Note
+from rag_eval.errors import Finding, Note
 from rag_eval.gates.integrity import commit_of, levelled, levels_of
 from rag_eval.gates.selection import select_measures
-from rag_eval.git.snapshots import NOTHING, Irregular, follow_links, read_regular
-from rag_eval.governance.gold_review import gold_path
+from rag_eval.git.snapshots import Irregular, follow_links, read_regular
+from rag_eval.governance.gold_review import gold_at
 from rag_eval.readers.gates_file import in_folder_of, policy_of, read_verdicts
-from rag_eval.readers.gold_file import stored_gold_set
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.run.base_policy import gates_about, gates_left_behind, gold_named_by, standard_gates_paths, stored_at
+from rag_eval.run.base_policy import gates_about, gates_left_behind, gold_named_by, standard_gates_paths
 from rag_eval.run.scored import rescore
 
 if TYPE_CHECKING:
     from rag_eval.gates.policy import Policy
     from rag_eval.git.snapshots import CommitTree, Tree
     from rag_eval.governance.gold_review import ReviewContext
-    from rag_eval.readers.gold_file import GoldSet
 
 _NAMED, _VERDICTS_NAMED = 5, 3
 _ONLY = "Name the file only in the gates file."
@@ -120,14 +118,10 @@ def _loosened_elsewhere(context: ReviewContext) -> list[str]:
 def unscored_gold(context: ReviewContext) -> list[Note]:
     """Return a note on gold items that the base branch changed since this one left it, and that are not scored."""
     authority, ours = context.authority, context.run.inputs.gold
-    sets: list[GoldSet] = []
-    for tree in (authority.fork, authority.used_records) if authority.used_records is not NOTHING else ():
-        with suppress(InputError):  # gold that cannot be read is a problem of compare
-            stored = stored_at(authority, tree, gold_path(context, tree), context.run.inputs.base_limits)
-            sets += [stored_gold_set(stored)] if stored else []
-    if len(sets) < 2:
+    now = gold_at(context, authority.used_records)
+    then = gold_at(context, authority.fork) if now else None
+    if not now or not then:
         return []
-    then, now = sets
     both = sorted(then.golds.keys() | now.golds.keys())
     qids = [qid for qid in both if now.differs(qid, then) and now.differs(qid, ours)]
     what = f"{quoted(authority.ref, 60)} has changed {quantity(len(qids), 'gold item')} since this branch left it"

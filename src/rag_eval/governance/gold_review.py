@@ -340,7 +340,7 @@ def _unsure(context: ReviewContext, code: str, message: str, fix: str) -> Findin
 def compare(context: ReviewContext) -> GoldDiff:
     """Compare the scored gold with the gold that the base's policy names; raise InputError if that is unreadable."""
     authority, run, scored_path = context.authority, context.run, context.head.gold
-    stored = stored_at(authority, authority.fork, gold_path(context, authority.fork), run.inputs.base_limits)
+    stored = stored_at(authority, authority.fork, _gold_path(context, authority.fork), run.inputs.base_limits)
     new = run.inputs.gold
     if stored is None:
         return GoldDiff(tuple(GoldChange(qid, "added") for qid in sorted(new.golds)), None, new)
@@ -356,7 +356,9 @@ def compare(context: ReviewContext) -> GoldDiff:
         scored = StoredGold(scored_path, scored_path, {scored_path: committed}, limits=run.inputs.reader.limits)
         new = stored_gold_set(scored)
     changed = [qid for qid in sorted(old.golds.keys() | new.golds.keys()) if old.differs(qid, new)]
-    if merged := _merged_since(context, new, changed):
+    tip = gold_at(context, authority.used_records) if changed else None
+    # An earlier part of the change may be merged already, as with stacked pull requests: the base has its items.
+    if tip and (merged := {qid for qid in changed if not tip.differs(qid, new)}):
         changed = [qid for qid in changed if qid not in merged]
         golds = {qid: gold for qid, gold in old.golds.items() if qid not in merged}
         hashes = {qid: digest for qid, digest in old.hashes.items() if qid not in merged}
@@ -374,7 +376,7 @@ def compare(context: ReviewContext) -> GoldDiff:
     return GoldDiff(tuple(changes), old, new)
 
 
-def gold_path(context: ReviewContext, tree: Tree) -> str | None:
+def _gold_path(context: ReviewContext, tree: Tree) -> str | None:
     """Return the path of the gold of ``tree``: the caller's if it exists there, otherwise the base gates' path.
 
     Without gates on the base it is the path of the scored gold, otherwise the usual one if no gates are about that.
@@ -410,20 +412,15 @@ def _refuse_other_bytes(context: ReviewContext) -> None:
         raise InputError([Problem(context.head.gold, 0, "", "was changed while the run was scored", fix)])
 
 
-def _merged_since(context: ReviewContext, new: GoldSet, changed: list[str]) -> set[str]:
-    """Return the qids whose items the base has in this change's form, but did not have when the change began.
-
-    They come from an earlier part of the change that was merged already, as with stacked pull requests.
-    """
-    tip = context.authority.used_records
-    path = gold_path(context, tip) if changed and tip is not NOTHING else None
-    inputs = context.run.inputs
+def gold_at(context: ReviewContext, tree: Tree) -> GoldSet | None:
+    """Return the gold of a state of the base; None if it has none that can be read."""
+    if tree is NOTHING:
+        return None
     try:
-        stored = stored_at(context.authority, tip, path, inputs.base_limits)
-        now = stored_gold_set(stored) if stored else None
+        stored = stored_at(context.authority, tree, _gold_path(context, tree), context.run.inputs.base_limits)
+        return stored_gold_set(stored) if stored else None
     except InputError:
-        return set()
-    return {qid for qid in changed if not now.differs(qid, new)} if now else set()
+        return None
 
 
 def _item_findings(context: ReviewContext, old: GoldSet, new: GoldSet, qids: Sequence[str]) -> Iterator[Finding]:
