@@ -133,10 +133,7 @@ def _report_crash(run: ActionRun, error: Exception) -> None:
     if run.inputs.report:
         steps += [lambda: _publish(run, CommentBody(markdown.unjudged(reason), "invalid"))]
     else:
-        steps += [
-            lambda: _comment(run, outcome),
-            lambda: _check(run, outcome),
-        ]
+        steps += [lambda: _comment(run, outcome), lambda: _check(run, outcome)]
     for step in steps:
         with suppress(Exception):
             step()

@@ -43,8 +43,13 @@ def same_meaning(base: Policy, head: Policy) -> bool:
     return (base.settings, base.gold, base.trace) == (head.settings, head.gold, head.trace)
 
 
-def circumstances(context: ReviewContext) -> Iterator[Finding]:
-    """Yield findings about what is evaluated and who decides: checkout, questions, and the gates of the base."""
+def circumstances(context: ReviewContext, added: Collection[str]) -> Iterator[Finding]:
+    """Yield findings about what is evaluated and who decides: inputs, checkout, questions, and the gates of the base.
+
+    ``added`` are the qids of the gold items that the change adds.
+    """
+    yield from _overrides(context)
+    yield from _left_gates(context, added)
     authority = context.authority
     if authority.wrong_checkout:
         of = commit_of(context.run.report.run or {})
@@ -186,7 +191,7 @@ def _failed_gates(context: ReviewContext, policy: Policy) -> list[str]:
     return [gate.label for gate in report.gates if gate.outcome == "failed" and gate.blocks]
 
 
-def overrides(context: ReviewContext) -> Iterator[Finding]:
+def _overrides(context: ReviewContext) -> Iterator[Finding]:
     """Yield a warning for each input that differs from what the base names, and for traces that git tracks."""
     authority, options, head, base = context.authority, context.options, context.head, context.base
     inputs = (
@@ -214,7 +219,7 @@ def overrides(context: ReviewContext) -> Iterator[Finding]:
         yield Finding("traces-tracked", "warning", message, fix, head.trace)
 
 
-def left_gates(context: ReviewContext, added: Collection[str]) -> Iterator[Finding]:
+def _left_gates(context: ReviewContext, added: Collection[str]) -> Iterator[Finding]:
     """Yield a warning for each gates file that the change leaves without its items, which it adds to this gold set."""
     inputs, base = context.run.inputs, context.base
     items = [gold for qid, gold in inputs.golds.items() if qid in added]

@@ -18,15 +18,7 @@ from rag_eval.gates.missing_fields import counts_failures
 from rag_eval.gates.policy import merge_gates
 from rag_eval.gates.selection import scope_of
 from rag_eval.git.snapshots import read, read_regular
-from rag_eval.governance.circumstances import (
-    USUAL,
-    circumstances,
-    left_gates,
-    overrides,
-    review_verdicts,
-    same_meaning,
-    unscored_gold,
-)
+from rag_eval.governance.circumstances import USUAL, circumstances, review_verdicts, same_meaning, unscored_gold
 from rag_eval.governance.gold_review import ReviewContext, review_gold, signoff_policy_at, violations_of_base_policy
 from rag_eval.readers.gates_file import in_folder_of, policy_of
 from rag_eval.readers.problems import ProblemCollector
@@ -52,14 +44,8 @@ def review(run: ScoredRun, authority: Authority, options: Options) -> Report:
     context = ReviewContext(authority, run, options)
     gold = review_gold(context)
     verdicts, notes = review_verdicts(context)
-    findings = [
-        *run.report.findings,
-        *gold.findings,
-        *verdicts,
-        *overrides(context),
-        *left_gates(context, {change.qid for change in gold.changes if change.verb == "added"}),
-        *circumstances(context),
-    ]
+    added = {change.qid for change in gold.changes if change.verb == "added"}
+    findings = [*run.report.findings, *gold.findings, *verdicts, *circumstances(context, added)]
     # Verdicts that the base's gates lack; with other settings of the base, the run is scored again.
     if context.base and same_meaning(context.base, context.head):
         findings += verdict_findings(context.base, run.report.questions, levels_of(*context.policies))

@@ -359,9 +359,8 @@ def with_verdicts(
     judges = {judge_of(row) for row in rows}
     if judge == Judge() and len(judges) > 1:
         message = f"has verdicts of {len(judges)} judges, and the gates file names none"
-        reader.ledger.problem(
-            path, 0, "", message, "Write judge: {model: …, prompt: …, rubric: …} into the gates file."
-        )
+        fix = "Write judge: {model: …, prompt: …, rubric: …} into the gates file."
+        reader.ledger.problem(path, 0, "", message, fix)
     elif judge == Judge() and judges:
         (judge,) = judges
     matching = [row for row in rows if judge_of(row) == judge and "error" not in row]

@@ -148,9 +148,8 @@ def read_baseline(
     if earlier and file.rerun:
         earlier = earlier._replace(rerun=file.second_run())
         if earlier.rerun is None:
-            message = (
-                "there is no rerun of the baseline: the minimum detectable effect uses the noise of this comparison"
-            )
+            message = "there is no rerun of the baseline"
+            message += ": the minimum detectable effect uses the noise of this comparison"
             findings.append(Finding("no-baseline", "warning", message, "Commit a report.json there.", file.rerun))
     if earlier:
         findings += _missing_run_json(earlier, about, sidecar_of(trace))

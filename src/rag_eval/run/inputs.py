@@ -95,17 +95,8 @@ def read_inputs(
     """Read the gold of the first policy, and determine the measures. Problems go into the reader's ledger."""
     gold = read_gold_set(reader, policies[0].gold, digests.of("gold", policies[0].gold))
     policies = tuple(by_conversation(policy, gold.golds) for policy in policies)
-    inputs = Inputs(
-        reader,
-        digests,
-        policies[0],
-        policies,
-        authority,
-        gold,
-        in_suite(gold.golds, policies[0].suite),
-        select_measures(options.cutoffs, *policies),
-        options.execution,
-    )
+    suite, measures = in_suite(gold.golds, policies[0].suite), select_measures(options.cutoffs, *policies)
+    inputs = Inputs(reader, digests, policies[0], policies, authority, gold, suite, measures, options.execution)
     if not options.baseline and not any(policy.baseline for policy in policies):
         return inputs
     from rag_eval.run.baseline import BaselineFile

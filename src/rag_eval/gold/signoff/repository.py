@@ -23,14 +23,7 @@ from rag_eval.errors import Finding, InputError, Problem, RagEvalError, UsageErr
 from rag_eval.git.snapshots import NOTHING, Irregular, IsFolder, Tree, is_folder, path_inside, read, read_regular
 from rag_eval.gold.signoff import checking
 from rag_eval.gold.signoff.checking import Advice, Side
-from rag_eval.gold.signoff.identity import (
-    NO_PROOF,
-    Author,
-    Proof,
-    SignoffPolicy,
-    allowed_signers,
-    signoff_policy,
-)
+from rag_eval.gold.signoff.identity import NO_PROOF, Author, Proof, SignoffPolicy, allowed_signers, signoff_policy
 from rag_eval.readers import strict_json
 from rag_eval.readers.gold_file import is_array, sources
 from rag_eval.readers.signoff_record import NAMESPACE, Record
