@@ -370,7 +370,7 @@ def is_underpowered(gate: GateResult) -> bool:
     if comparison is None or comparison.adjusted is None:
         return False
     if comparison.mde is not None or comparison.needed is not None:
-        return comparison.mde is None or comparison.needed is not None
+        return comparison.needed is not None
     measured = find(gate.name)
     return measured is None or (measured.metric.bounded and measured.fold == "mean")
 

@@ -281,8 +281,7 @@ def review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[Note]]:
     now = {name: verdict for policy in context.policies for name, verdict in policy.replay.verdicts.items()}
     if not now:
         return [], []
-    findings: list[Finding] = []
-    notes: list[Note] = []
+    findings, notes = list[Finding](), list[Note]()
     before, unread = _recorded_verdicts(context, is_head=False)
     qids = [qid for name, (qid, verdict) in before.items() if now.get(name, verdict) != verdict]
     severities, file = levels_of(*context.policies), context.head.verdicts
@@ -311,18 +310,14 @@ def _recorded_verdicts(context: ReviewContext, *, is_head: bool) -> tuple[dict[s
 
     The second part are the files that the change edits and that cannot be read completely, such as a Git LFS pointer.
     """
-    stated = [
-        in_folder_of(policy.file, policy.stated["verdicts"])
-        for policy in context.policies
-        if "verdicts" in policy.stated
-    ]
-    authority, verdicts, unread = context.authority, dict[str, tuple[str, Verdict]](), list[str]()
-    for path in dict.fromkeys([*stated, *(policy.verdicts for policy in context.policies if policy.verdicts)]):
-        name, data = authority.inside(path) if is_head else authority.on_base(path), None
-        if name and is_head:
-            data = read_regular(authority.after, name)  # what a step of the job recorded is not committed
-        elif name:
-            data = read_regular(authority.fork, follow_links(authority.fork, name))
+    authority, policies = context.authority, context.policies
+    files = [in_folder_of(policy.file, policy.stated["verdicts"]) for policy in policies if "verdicts" in policy.stated]
+    files += [policy.verdicts for policy in policies if policy.verdicts]
+    verdicts, unread = dict[str, tuple[str, Verdict]](), list[str]()
+    for path in dict.fromkeys(files):
+        # What a step of the job recorded is not committed.
+        tree, name = (authority.after, authority.inside(path)) if is_head else (authority.fork, authority.on_base(path))
+        data = read_regular(tree, name if is_head else follow_links(tree, name)) if name else None
         if data is not None:
             reader = Reader(ProblemCollector(), context.run.inputs.base_limits, contents={path: data})
             rows = [row for row, _ in read_verdicts(reader, path) if "error" not in row]

@@ -39,11 +39,9 @@ _SLASHES = "Write the path with forward slashes."
 _FOLDER = "is a folder, not a file", "Name the file in it."
 _TO_JSON = "Write it as JSON Lines: pandas.{}(FILE).to_json(OUT, orient='records', lines=True, date_format='iso')"
 _TO_UTF8 = "Save the file as UTF-8, or convert it: iconv -f UTF-16 -t UTF-8 FILE > OUT"
+_TO_FILE = "Run: git lfs pull. In actions/checkout, set lfs: true"
 _REFUSED = {
-    b"version https://git-lfs.github.com/spec/": (
-        "is a Git LFS pointer, not the file itself",
-        "Run: git lfs pull. In actions/checkout, set lfs: true",
-    ),
+    b"version https://git-lfs.github.com/spec/": ("is a Git LFS pointer, not the file itself", _TO_FILE),
     b"PAR1": ("is a Parquet file, not text", _TO_JSON.format("read_parquet")),
     b"PK\x03\x04": ("is a ZIP archive or a workbook, not text", "Unpack it, or save the workbook as CSV UTF-8."),
     b"SQLite format 3": ("is a database, not text", "Export its rows as JSON Lines."),
