@@ -133,9 +133,7 @@ IMPORTERS: dict[str, Importer] = {
     "azure-eval-gold": Importer("gold", "RESULTS…", "questions in Azure AI evaluation results", "azure", "golds"),
     "mlflow": Importer("trace", "TRACES…", "MLflow traces", "mlflow"),
     "mlflow-dataset": Importer("gold", "RECORDS…", "records of an MLflow evaluation dataset", "mlflow", "golds"),
-    "core-metrics": Importer(
-        "gold", "TESTS…", "test cases of the Core Evaluation Metrics", "core_metrics", "gold_rows"
-    ),
+    "core-metrics": Importer("gold", "TESTS…", "test cases of the Core Evaluation Metrics", "core_metrics", "cases"),
     "core-metrics-trace": Importer(
         "trace", "RESULTS…", "results of the Core Evaluation Metrics", "core_metrics", "rows"
     ),

@@ -20,11 +20,10 @@ _NESTED = re.compile(r"^(retrieval\.documents|reranker\.(in|out)put_documents|ll
 _METADATA = re.compile(r"(metadata|(?:retrieval\.|reranker\.output_)documents\.\d+\.document\.metadata)\.(.+)")
 _INDEX = re.compile(r"\.\d+(?=\.|$)")
 _OPERATIONS = {
-    "retrieval": RETRIEVER, "vector_db_retrieve": RETRIEVER, "chat": GENERATION, "text_completion": GENERATION,
-    "text": GENERATION,
-    "generate_content": GENERATION, "completion": GENERATION, "generate": GENERATION, "invoke_agent": ROOT,
-    "invoke_workflow": ROOT,
-}  # fmt: skip
+    **dict.fromkeys(("retrieval", "vector_db_retrieve"), RETRIEVER),
+    **dict.fromkeys("chat text text_completion generate_content completion generate".split(), GENERATION),
+    **dict.fromkeys(("invoke_agent", "invoke_workflow"), ROOT),
+}
 _OF_MODELS = ("llm.", "gen_ai.prompt", "gen_ai.completion", "gen_ai.output")
 _RETRIEVING = re.compile(
     r"(Retriever)(?:\.task|\.workflow)?$|(Re[Rr]ank(?:er)?|Ranker|DocumentJoiner)(?:\.task|\.workflow)?$"
@@ -34,11 +33,9 @@ _TRULENS = "ai.observability"
 _SIDES = (f"{_TRULENS}.record_root", "traceloop.entity", "haystack.component")
 _SPRING = "db.vector.query"
 _QUERIES = (
-    "gen_ai.retrieval.query.text",
-    f"{_SPRING}.content",
-    f"{_TRULENS}.retrieval.query_text",
+    "gen_ai.retrieval.query.text", f"{_SPRING}.content", f"{_TRULENS}.retrieval.query_text",
     f"{_TRULENS}.reranking.query_text",
-)
+)  # fmt: skip
 _DOCUMENTS = (
     "gen_ai.retrieval.documents", f"{_TRULENS}.reranking.output_context_texts",
     f"{_TRULENS}.retrieval.retrieved_contexts", f"{_SPRING}.response.documents",

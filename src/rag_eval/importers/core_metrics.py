@@ -37,7 +37,7 @@ _LISTS = ("tests", "test_cases", "cases", "results")
 _FIX = "Take one of: " + ", ".join(_BEHAVIOURS) + "."
 
 
-def gold_rows(conversion: Conversion) -> Numbered:
+def cases(conversion: Conversion) -> Numbered:
     """Yield line and gold row of each test case. Scalars without a matching field become ``meta``, for slices."""
     account = conversion.account
     for case in conversion.records("a test case", *_LISTS):

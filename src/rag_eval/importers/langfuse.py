@@ -122,9 +122,8 @@ def _records(conversion: Conversion, value: Row) -> Iterator[tuple[Row, bool]]:
         ids = [item for item in value.get("observations") or () if isinstance(item, str)]
         yield {**value, "observations": ids}, True
     else:
-        conversion.problem(
-            "", f"is neither a trace nor an observation: its keys are {unwrap.first_keys(value)}", _FORMS
-        )
+        keys = unwrap.first_keys(value)
+        conversion.problem("", f"is neither a trace nor an observation: its keys are {keys}", _FORMS)
 
 
 def _newer(earlier: Row, row: Row) -> Row:

@@ -11,7 +11,7 @@ from rag_eval.importers.conversion import NOT_READ, Conversion
 from rag_eval.importers.documents import nested
 from rag_eval.importers.draft import Draft
 from rag_eval.importers.otlp import CAPTURE as CAPTURE
-from rag_eval.importers.unwrap import as_dict, as_id, at, first_id, nanoseconds
+from rag_eval.importers.unwrap import as_dict, as_id, as_list, at, first_id, nanoseconds
 
 _FRAME = 'Export the spans whole: client.spans.get_spans_dataframe().to_json(orient="records", date_format="iso")'
 _COLUMN, _FIELD = "attributes.", re.compile(r"^(input|output|metadata)_")
@@ -20,6 +20,7 @@ _OF_DATADOG = """
     metadata
 """.split()
 _PARENTS, _FAILED = ("parent_id", "parent_span_id"), ("ERROR", "StatusCode.ERROR", "STATUS_CODE_ERROR", "error")
+_MESSAGES = ("status_message", "otel_status_message")
 _READ = """
     id name context span_kind parent_id start_time end_time status_code status_message attributes events trace_id
     span_id parent_span_id span_name start_timestamp end_timestamp otel_status_code otel_status_message status
@@ -107,11 +108,8 @@ def _read(conversion: Conversion, span: spans.TraceSpan, value: Row) -> None:
                 conversion.problem(f"/{column}", message, "Write ISO 8601: 2026-01-31T12:00:00+00:00")
     span.failed = first_id(("status_code", "otel_status_code", "status"), value) in _FAILED
     if span.failed:
-        events = value.get("events") if isinstance(value.get("events"), list) else ()
-        exceptions = (as_dict(as_dict(event).get("attributes")).get("exception.message") for event in events or ())
-        span.error = first_id(("status_message", "otel_status_message"), value) or next(
-            filter(None, map(as_id, exceptions)), None
-        )
+        of_events = (as_dict(event).get("attributes") for event in as_list(value.get("events")))
+        span.error = first_id(_MESSAGES, value) or first_id(("exception.message",), *of_events)
     columns = {name: item for name, item in value.items() if name.startswith(_COLUMN) and item is not None}
     attributes = as_dict(value.get("attributes")) | {name[len(_COLUMN) :]: item for name, item in columns.items()}
     if isinstance(attributes.get("retrieval.documents"), str):

@@ -21,15 +21,9 @@ from rag_eval.metrics import Measure, find, measure
 from rag_eval.scoring.scorecard import Completeness
 
 _GOLD_NAMES = {
-    "id": "qid",
-    "answer": "expected_answer",
-    "expected_answer": "expected_answer",
-    "gold_doc_ids": "relevant_docs",
-    "domain": "category",
-    "document": "meta.document",
-    "is_unanswerable": "answerable",
-    "metadata": "meta",
-}
+    "id": "qid", "answer": "expected_answer", "expected_answer": "expected_answer", "gold_doc_ids": "relevant_docs",
+    "domain": "category", "document": "meta.document", "is_unanswerable": "answerable", "metadata": "meta",
+}  # fmt: skip
 _GOLD_DROPPED = {
     "context_hint": "it is a hint for people",
     "source_file": "the document is named already",

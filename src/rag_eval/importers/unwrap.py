@@ -200,9 +200,8 @@ def answer_text(value: Value) -> str | None:
         return message_text(value)
     for key in ("choices", "candidates", "generations"):
         if isinstance(value.get(key), list) and value[key]:
-            first = min(
-                value[key], key=lambda choice: number(as_dict(choice).get("index")) or 0
-            )  # in the order of their arrival
+            # several may be in the order of their arrival
+            first = min(value[key], key=lambda choice: number(as_dict(choice).get("index")) or 0)
             first = as_dict(first[0] if isinstance(first, list) and first else first)
             return message_text(first.get("message") or first.get("content", first)) or message_text(first.get("text"))
     outputs = (*(value[key] for key in ANSWER_FIELDS if value.get(key)), _parts(value))
