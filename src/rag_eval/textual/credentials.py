@@ -160,12 +160,10 @@ def secrets_in_urls(text: str) -> Spans:
 def passwords_in_commands(text: str) -> Spans:
     """Yield the password in a command line: ``curl -u name:password``, ``mysql -ppassword``, ``--password=…``."""
     for match in re.finditer(_OPTION, text):
-        value, option = match[2].rstrip(_ENDS), match[1]
-        if option:
-            command = re.search(_COMMANDS[option], text[max(0, match.start() - _COMMAND) : match.start()])
-            is_password = command and (match.start(2) == match.end(1) or not re.match(_DATABASE, command[0]))
-        else:
-            is_password = True
+        value, is_password = match[2].rstrip(_ENDS), True
+        if match[1]:
+            command = re.search(_COMMANDS[match[1]], text[max(0, match.start() - _COMMAND) : match.start()])
+            is_password = bool(command and (match.start(2) == match.end(1) or not re.match(_DATABASE, command[0])))
         if is_password and _is_password(value):
             yield match.start(2), match.start(2) + len(value)
 

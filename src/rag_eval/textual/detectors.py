@@ -7,27 +7,15 @@ run of its characters begins, and no nested repetition is used. docs/safety.md l
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib import import_module
 from typing import NamedTuple
 
 from rag_eval.errors import MissingExtra
-from rag_eval.textual import read_table
-from rag_eval.textual.credentials import (
-    is_called_example,
-    known_keys,
-    passwords_in_commands,
-    private_keys,
-    secrets_in_urls,
-    stated_secrets,
-    with_long_word,
-    with_option,
-    with_secret_name,
-)
+from rag_eval.textual import credentials, read_table
+from rag_eval.textual.credentials import Spans, is_called_example
 from rag_eval.textual.tokens import holds_any
-
-Spans = Iterator[tuple[int, int]]
 
 PERSONAL, SECRETS, INTERNAL, VERBATIM = CATEGORIES = ("personal", "secrets", "internal", "verbatim")
 
@@ -123,14 +111,13 @@ _TEST_DIGITS, _TEST_ZEROS = 4, 7  # of a test card: at most so many different di
 
 _IBAN = r"(?<![A-Za-z0-9])[A-Z]{2}[0-9][0-9](?:[ \-]?[A-Z0-9]){11,30}"
 _IBAN_LENGTHS = {
-    country: int(entry[2:])
-    for entry in (
-        "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BR29 CH21 CR22 CY28 CZ24 DE22 DK18 DO28 EE20 ES24 FI18 FO18 FR27 "
-        "GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 IL23 IS26 IT27 JO30 KW30 KZ20 LB28 LI21 LT20 LU20 LV21 MC27 MD24 "
-        "ME22 MK19 MR27 MT31 MU30 NL18 NO15 PK24 PL28 PS29 PT25 QA29 RO24 RS22 SA24 SE24 SI19 SK24 SM27 TN24 TR26 UA29 "
-        "VA22 VG24 XK20"
-    ).split()
-    for country in (entry[:2],)
+    entry[:2]: int(entry[2:])
+    for entry in """
+        AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BR29 CH21 CR22 CY28 CZ24 DE22 DK18 DO28 EE20 ES24 FI18 FO18 FR27
+        GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 IL23 IS26 IT27 JO30 KW30 KZ20 LB28 LI21 LT20 LU20 LV21 MC27 MD24
+        ME22 MK19 MR27 MT31 MU30 NL18 NO15 PK24 PL28 PS29 PT25 QA29 RO24 RS22 SA24 SE24 SI19 SK24 SM27 TN24 TR26 UA29
+        VA22 VG24 XK20
+    """.split()
 }
 
 _WINDOW, _OVERLAP = 1000, 200  # characters of a text that a pattern of the user reads at a time
@@ -259,12 +246,13 @@ def ibans(text: str) -> Spans:
 def _is_published(kind: str, number: str, text: str, match: re.Match[str]) -> bool:
     """Return whether a number is published for tests and documentation, and the text calls it an example."""
     has_few_digits = kind == "cards" and (len(set(number)) <= _TEST_DIGITS or number.count("0") >= _TEST_ZEROS)
-    return (has_few_digits or number in _published()[kind]) and is_called_example(text, *match.span())
+    return (has_few_digits or number in _published(kind)) and is_called_example(text, *match.span())
 
 
 @cache
-def _published() -> dict[str, frozenset[str]]:
-    return {kind: frozenset(numbers.split()) for kind, numbers in read_table("published.toml").items()}
+def _published(kind: str) -> frozenset[str]:
+    """Return the numbers that are published for tests and documentation."""
+    return frozenset(read_table("published.toml")[kind].split())
 
 
 def luhn(digits: str) -> bool:
@@ -340,11 +328,11 @@ DETECTORS = (
     Detector("identity number", PERSONAL, with_identity, identity_numbers),
     Detector("payment card number", PERSONAL, with_long_number, card_numbers),
     Detector("IBAN", PERSONAL, with_account, ibans),
-    Detector("key of a known format", SECRETS, with_long_word, known_keys),
-    Detector("private key", SECRETS, lambda text: "KEY" in text or "PuTTY" in text, private_keys),
-    Detector("secret in a URL", SECRETS, lambda text: "://" in text, secrets_in_urls),
-    Detector("password in a command", SECRETS, with_option, passwords_in_commands),
-    Detector("stated secret", SECRETS, with_secret_name, stated_secrets),
+    Detector("key of a known format", SECRETS, credentials.with_long_word, credentials.known_keys),
+    Detector("private key", SECRETS, lambda text: "KEY" in text or "PuTTY" in text, credentials.private_keys),
+    Detector("secret in a URL", SECRETS, lambda text: "://" in text, credentials.secrets_in_urls),
+    Detector("password in a command", SECRETS, credentials.with_option, credentials.passwords_in_commands),
+    Detector("stated secret", SECRETS, credentials.with_secret_name, credentials.stated_secrets),
 )
 """Every detector that needs the text alone; to add one, add a row. A change of what one finds is a new version of the
 leakage metrics."""

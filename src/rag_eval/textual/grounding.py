@@ -251,16 +251,12 @@ def _check(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) 
     made_up = [place for place in numbers if read[place] not in asked and not _has_basis(sentence, place, index)]
     if converted := {place for place in made_up if _is_converted(read, place, index)}:
         numbers, made_up = ([place for place in some if place not in converted] for some in (numbers, made_up))
-        missing = tuple(
-            [place for place in missing if converted.isdisjoint((place, place - 1))]
-        )  # a number or its unit
+        missing = tuple([at for at in missing if converted.isdisjoint((at, at - 1))])  # a number or its unit
     invented = _not_excused(claim, sentence, made_up) if made_up else ()
     together = len(pairs) - sum(is_new)
     wrong: tuple[tuple[str, str], ...] = ()
-    telling, lacking = count, len(missing)
-    if missing and not _VAGUE.isdisjoint(content):
-        telling -= sum([key in _VAGUE for key in content])
-        lacking = sum([read[place] not in _VAGUE for place in missing])
+    telling = sum([key not in _VAGUE for key in content])
+    lacking = sum([read[place] not in _VAGUE for place in missing])
     if count > 1 and telling - lacking >= _CLOSE * telling:
         wrong = tuple(dict.fromkeys(_mismatches(sentence, numbers, invented, index, is_copy=not any(is_new))))
         if wrong:  # its words are there, but not together
