@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from rag_eval.importers import Row, retrieved, unwrap
@@ -93,11 +94,8 @@ def _draft(conversion: Conversion, case: Row) -> Draft:
     draft = Draft(conversion.place, source, case["input"], answer, qid=qid)
     lists = (trace.get(name) or () for name in ("retrieverSpans", "llmSpans"))
     retrievers, models = ([span for span in spans if isinstance(span, dict)] for spans in lists)
-    documents = _documents(case.get("retrieval_context")) or [
-        document
-        for span in retrievers
-        for document in _documents(span.get("retrievalContext") or retrieved.documents_in(span.get("output")))
-    ]
+    outputs = (span.get("retrievalContext") or retrieved.documents_in(span.get("output")) for span in retrievers)
+    documents = _documents(case.get("retrieval_context")) or list(chain.from_iterable(map(_documents, outputs)))
     if documents or case.get("retrieval_context") is not None or retrievers:
         draft.chunks = conversion.chunks(documents)
     draft.citations = retrieved.stated_citations(output)

@@ -7,32 +7,24 @@ from rag_eval.importers import Account, ImportInputs, Numbered, Row
 from rag_eval.trace import STAGES
 
 CASES, CONTEXT, PIPELINE = "cases.jsonl", "context_labels.jsonl", "pipeline_labels.jsonl"
-SCHEMAS = {
-    CASES: "labels-cases",
-    "retrieval_labels.jsonl": "labels-retrieval",
-    CONTEXT: "labels-context",
-    "groundedness_labels.jsonl": "labels-groundedness",
-    PIPELINE: "labels-pipeline",
-}
+SCHEMAS = {CASES: "labels-cases"}
+SCHEMAS |= {f"{kind}_labels.jsonl": f"labels-{kind}" for kind in ("retrieval", "context", "groundedness", "pipeline")}
 """The files of a folder, each with the schema of its rows; only the first has to be there."""
 
 # Grades without a prefix are of documents in this form and of chunks in the contract.
 _NAMES = {
     CASES: {"query": "question", "case_id": "qid", "query_type": "query_type"},
     "retrieval_labels.jsonl": {
-        "relevant_chunks": "gold_citations",
-        "chunk_relevance_grades": "relevance_grades",
-        "relevant_docs": "relevant_docs",
-        "relevance_grades": "doc_grades",
+        "relevant_chunks": "gold_citations", "chunk_relevance_grades": "relevance_grades",
+        "relevant_docs": "relevant_docs", "relevance_grades": "doc_grades",
     },
     CONTEXT: {"gold_facts": "gold_facts"},
     "groundedness_labels.jsonl": {
-        "expected_claims": "expected_claims",
-        "expected_citations": "expected_documents",
+        "expected_claims": "expected_claims", "expected_citations": "expected_documents",
         "forbidden_claims": "forbidden_claims",
     },
     PIPELINE: {name: name for name in ("expected_outcome", "required_flags", "forbidden_flags", "min_citations")},
-}
+}  # fmt: skip
 _UNANSWERABLE = ("no_results", "blocked")
 
 

@@ -69,7 +69,7 @@ def _spans(conversion: Conversion, value: Row) -> Iterator[spans.TraceSpan]:
             nanos(next((raw[name] for name in (f"{item}_unix_nano", f"{item}_ns", item) if name in raw), None))
             for item in ("start_time", "end_time")
         )
-        status = raw.get("status") if isinstance(raw.get("status"), dict) else {}
+        status = as_dict(raw.get("status"))
         code = status.get("code") or status.get("status_code") or raw.get("status_code")
         span.failed = str(code or "").endswith("ERROR")
         span.error = unwrap.first_id(("message", "description", "status_message"), status, raw)

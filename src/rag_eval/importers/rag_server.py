@@ -42,16 +42,12 @@ _METRICS = {
     **dict.fromkeys(("latency_p95", "latency_p95_ms"), "latency_total_ms.p95"),
     "cost_per_query": "cost_usd",
 }
+_CITED = "an answer without citations counts there, and passages are matched by their words too"
+_REFUSED = "a refusal is any answer with one of its phrases in it, or an empty one"
 _OTHER = {
     "precision": "it divides by the number returned if that is less than k",
-    **dict.fromkeys(
-        ("citation_precision", "citation_recall", "section_accuracy"),
-        "an answer without citations counts there, and passages are matched by their words too",
-    ),
-    **dict.fromkeys(
-        ("abstention_accuracy", "over_refusal", "under_refusal"),
-        "a refusal is any answer with one of its phrases in it, or an empty one",
-    ),
+    **dict.fromkeys(("citation_precision", "citation_recall", "section_accuracy"), _CITED),
+    **dict.fromkeys(("abstention_accuracy", "over_refusal", "under_refusal"), _REFUSED),
     "latency_total_ms": "it is measured from the client, and percentiles are taken otherwise",
     "cost_usd": "it uses the framework's prices",
 }
