@@ -20,10 +20,10 @@ from rag_eval.gates.integrity import commit_of, levelled, levels_of
 from rag_eval.gates.selection import select_measures
 from rag_eval.git.snapshots import Irregular, follow_links, read_regular
 from rag_eval.governance.gold_review import gold_at
-from rag_eval.readers.gates_file import in_folder_of, policy_of, read_verdicts
+from rag_eval.readers.gates_file import in_folder_of, read_verdicts
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.run.base_policy import gates_about, gates_left_behind, gold_named_by, standard_gates_paths
+from rag_eval.run.base_policy import gates_about, gates_left_behind, gold_named_by, policy_in, standard_gates_paths
 from rag_eval.run.scored import rescore
 
 if TYPE_CHECKING:
@@ -109,8 +109,7 @@ def _loosened_elsewhere(context: ReviewContext) -> list[str]:
     """
     authority, tip, ours = context.authority, context.authority.instead_of, context.base
     path = authority.on_base(ours.file) if ours else None
-    data = read_regular(tip, path) if tip and path else None
-    theirs = policy_of(data, ours.file, ProblemCollector()) if ours and data is not None else None
+    theirs = policy_in(tip, path, ours.file) if ours else None
     if ours is None or theirs is None or tip is None or authority.gates is None:
         return []
     keys = [change.key for change in changes(theirs.stated, ours.stated) if change.kind == "looser"]
@@ -261,8 +260,7 @@ def _overridden_gates(context: ReviewContext) -> str | None:
         return None
     if not is_usual:
         return meant
-    data = read_regular(tree, meant)
-    policy = None if data is None else policy_of(data, context.authority.outside(meant), ProblemCollector())
+    policy = policy_in(tree, meant, context.authority.outside(meant))
     gold = gold_named_by(context.authority, policy, tree) if policy else None
     is_nearer = "/" in meant or gold == inside(context.head.gold)
     return meant if is_nearer and _has_file(tree, named) else None

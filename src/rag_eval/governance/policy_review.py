@@ -20,8 +20,8 @@ from rag_eval.gates.selection import scope_of
 from rag_eval.git.snapshots import read, read_regular
 from rag_eval.governance.circumstances import USUAL, circumstances, review_verdicts, same_meaning, unscored_gold
 from rag_eval.governance.gold_review import ReviewContext, review_gold, signoff_policy_at, violations_of_base_policy
-from rag_eval.readers.gates_file import in_folder_of, policy_of
-from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.gates_file import in_folder_of
+from rag_eval.run.base_policy import policy_in
 from rag_eval.run.scored import rescore
 
 if TYPE_CHECKING:
@@ -126,9 +126,7 @@ def _without_base_changes(
 ) -> tuple[list[PolicyChange], list[Note]]:
     """Split the differences from the base into changes of this branch, and a note on changes of the base since."""
     authority = context.authority
-    began, path = authority.fork_of_gates, authority.on_base(base.file)
-    data = read_regular(began, path) if began and path else None
-    policy = None if data is None else policy_of(data, base.file, ProblemCollector())
+    policy = policy_in(authority.fork_of_gates, authority.on_base(base.file), base.file)
     if policy is None:
         return changed, []
     touched = [f"{change.key}." for change in changes(policy.stated, _stated(context.head, policy))]

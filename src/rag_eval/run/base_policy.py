@@ -361,14 +361,18 @@ def _is_reachable(tree: Tree, path: str) -> bool:
     return True
 
 
+def policy_in(tree: Tree | None, path: str | None, file: str) -> Policy | None:
+    """Return the policy at a path of a state, as that of ``file``; None if it is missing or invalid."""
+    data = read_regular(tree, path) if tree and path else None
+    return None if data is None else policy_of(data, file, ProblemCollector())
+
+
 def gold_named_by(authority: Authority, base: Policy, tree: Tree) -> str | None:
     """Return the path of the gold that a gates file of the base names, as ``tree`` has that file."""
     file = authority.on_base(base.file)
     if file is None:
         return None
-    data = read_regular(tree, file)
-    then = policy_of(data, base.file, ProblemCollector()) if data is not None else None
-    stated = (then or base).stated.get("gold", DEFAULT_GOLD)
+    stated = (policy_in(tree, file, base.file) or base).stated.get("gold", DEFAULT_GOLD)
     return path_inside(posixpath.dirname(file), stated.replace(os.sep, "/"))
 
 
