@@ -206,14 +206,7 @@ def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row, Row]]:
 
 def _usual(value: Row) -> Row:
     """Return a record without the envelope of an API, with answer and chunks under usual names."""
-    return _numbered(_with_documents(_of_haystack(_with_tokens(unwrap.without_envelope(value)))))
-
-
-def _with_tokens(value: Row) -> Row:
-    """Return a record with the tokens of its ``usage`` as columns of their own."""
-    name = next((name for name in ("usage", "token_usage") if isinstance(value.get(name), dict)), "")
-    counts = unwrap.usage(value.get(name))
-    return {**counts, **{key: item for key, item in value.items() if key != name}} if counts else value
+    return _numbered(_with_documents(unwrap.with_haystack_answer(unwrap.with_tokens(unwrap.without_envelope(value)))))
 
 
 def _numbered(value: Row) -> Row:
@@ -224,20 +217,6 @@ def _numbered(value: Row) -> Row:
     texts = [value[name] for _, name in columns]
     others = {name: item for name, item in value.items() if not _NUMBERED.fullmatch(name)}
     return {**others, "chunks": [text for text in texts if text not in (None, "")]}
-
-
-def _of_haystack(value: Row) -> Row:
-    """Return a record with the fields of Haystack's answer, also of the first one in the outputs of a pipeline."""
-    lists = [unwrap.as_dict(part).get("answers") for part in value.values()]
-    answer = next((unwrap.as_dict(answers[0]) for answers in lists if isinstance(answers, list) and answers), value)
-    answers = value.get("answers")
-    if isinstance(answers, list) and answers and "documents" in value and "answer" not in value:  # of deepset
-        return value if isinstance(answers[0], str) else {**value, "answer": unwrap.as_dict(answers[0]).get("answer")}
-    fields = unwrap.as_dict(answer.get("init_parameters", answer))
-    if not fields.keys() >= {"data", "query", "documents"}:
-        return value
-    others = {} if answer is value else {name: part for name, part in value.items() if not isinstance(part, dict)}
-    return others | {("answer" if name == "data" else name): item for name, item in fields.items()}
 
 
 def _with_documents(value: Row) -> Row:
@@ -273,7 +252,7 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
     inputs = conversion.inputs
     read = {pointer.lstrip("/").partition("/")[0] for pointer in fields.values()}
     for path in inputs.paths:
-        used = dict.fromkeys(fields, 0)
+        used: set[str] = set()
         for line, recorded, usual in _objects(inputs, path):
             conversion.place, row = (path, line), recorded | usual
             pointed = {
@@ -281,17 +260,16 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
                 for field, pointer in fields.items()
             }
             values = {field: value for field, value in pointed.items() if value not in (None, "")}
-            for field in values:
-                used[field] += 1
+            used |= values.keys()
             for name in recorded if read <= recorded.keys() else usual:
                 if name not in read:
                     conversion.account.dropped(name, "the map does not contain it")
             if "qid" not in values and (qid := conversion.qid(unwrap.decoded(row.get("metadata")))) is not None:
                 values["qid"] = qid
             yield values
-        for field, hits in used.items():
-            if any(used.values()) and not hits and fields[field] not in header(inputs, path):  # a blank column is fine
-                message = f"{field} is mapped to {fields[field]}, which no record has"
+        for field, column in fields.items():
+            if used and field not in used and column not in header(inputs, path):  # a blank column is fine
+                message = f"{field} is mapped to {column}, which no record has"
                 inputs.problem(path, 0, "", message, f"Correct the map: rag-eval import {form} {path} --suggest-map")
 
 

@@ -135,6 +135,20 @@ def without_envelope(value: Value) -> Value:
     return fields[name] | {key: item for key, item in fields.items() if key != name}
 
 
+def with_haystack_answer(value: dict[str, Value]) -> dict[str, Value]:
+    """Return a record with the fields of Haystack's answer, also of the first one in the outputs of a pipeline."""
+    lists = [as_dict(part).get("answers") for part in value.values()]
+    answer = next((as_dict(answers[0]) for answers in lists if isinstance(answers, list) and answers), value)
+    answers = value.get("answers")
+    if isinstance(answers, list) and answers and "documents" in value and "answer" not in value:  # of deepset
+        return value if isinstance(answers[0], str) else {**value, "answer": as_dict(answers[0]).get("answer")}
+    fields = as_dict(answer.get("init_parameters", answer))
+    if not fields.keys() >= {"data", "query", "documents"}:
+        return value
+    others = {} if answer is value else {name: part for name, part in value.items() if not isinstance(part, dict)}
+    return others | {("answer" if name == "data" else name): item for name, item in fields.items()}
+
+
 def output_of(recorded: Value) -> Value:
     """Return a recorded answer, which may be JSON, without the envelope of an API."""
     return without_envelope(decoded(recorded))
@@ -282,6 +296,13 @@ def usage(*sources: Value, cost: Value = None) -> dict[str, Value]:
             counts[field] = int(count)
     amount = number(cost)
     return counts if amount is None else counts | {"cost_usd": amount}
+
+
+def with_tokens(value: dict[str, Value]) -> dict[str, Value]:
+    """Return a record with the tokens of its ``usage`` as columns of their own."""
+    name = next((name for name in ("usage", "token_usage") if isinstance(value.get(name), dict)), "")
+    counts = usage(value.get(name))
+    return {**counts, **{key: item for key, item in value.items() if key != name}} if counts else value
 
 
 def usage_of(output: Value) -> dict[str, Value]:
