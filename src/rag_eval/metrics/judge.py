@@ -30,10 +30,7 @@ def judge_correctness(case: Case) -> int | None:
 
 
 @metric(
-    "answers with a verdict",
-    source="RAG-server framework (answer_relevancy)",
-    scale="share",
-    settings="refusal judge",
+    "answers with a verdict", source="RAG-server framework (answer_relevancy)", scale="share", settings="refusal judge"
 )
 def judge_relevancy(case: Case) -> Ratio | None:
     """Mean relevancy of the answer to the question. The judge gives 0 to 5 points, which count as shares of 5."""

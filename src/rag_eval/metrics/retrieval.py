@@ -92,9 +92,8 @@ def map(case: Case) -> float | None:  # noqa: A001 - the field's name for mean a
     ranking = _labelled(case)
     if ranking is None:
         return None
-    return fsum([min(index, rank) / rank for index, rank in enumerate(ranking.first_ranks, 1)]) / (
-        ranking.relevant or 1
-    )
+    precisions = [min(index, rank) / rank for index, rank in enumerate(ranking.first_ranks, 1)]
+    return fsum(precisions) / (ranking.relevant or 1)
 
 
 @metric(_LABELLED, source="trec_eval (Rprec)", scale="share", depends_on="ranking")

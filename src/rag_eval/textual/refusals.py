@@ -211,9 +211,8 @@ class Language:
             return None
         number, match = first
         sentence = sentences[number]
-        partial = self._is_turned(sentence, match) or self._is_answered(
-            sentence[match.end :], sentences[number + 1 :], match
-        )
+        end, rest = sentence[match.end :], sentences[number + 1 :]
+        partial = self._is_turned(sentence, match) or self._is_answered(end, rest, match)
         return Refusal(self.code, match.kind, sentence[match.start : match.end], partial)
 
     def first_match(self, sentences: Sequence[str]) -> tuple[int, _Match] | None:
