@@ -113,11 +113,11 @@ class Stream:
     def _replace_nan(self, offset: int) -> bool:
         """Replace NaN and Infinity by null if one is at the fault: Python and pandas write them for absent numbers."""
         starts = (offset, max(offset - 1, 0))
-        is_nan = any(self._window.startswith(word, start) for word in _NOT_A_NUMBER for start in starts)
-        if is_nan:
-            texts = bytes(self._window)
-            self._window[:] = _TEXT_OR_NAN.sub(lambda match: match[0] if match[0][:1] == b'"' else b"null", texts)
-        return is_nan
+        if not any(self._window.startswith(word, start) for word in _NOT_A_NUMBER for start in starts):
+            return False
+        before = bytes(self._window)
+        self._window[:] = _TEXT_OR_NAN.sub(lambda match: match[0] if match[0][:1] == b'"' else b"null", before)
+        return self._window != before  # it is unchanged if the fault is in a text that does not end
 
     def _parts(self, begin: bytes, end: bytes) -> Iterator[None]:
         """Read the brackets and commas of an array or object; yield at the beginning of each of its parts."""
