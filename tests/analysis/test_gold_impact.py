@@ -183,7 +183,7 @@ def test_every_label_that_an_item_loses_is_named(fields):
     """A field that goes, or one entry of a list: named from more to less, and not the other way round."""
     whole = gold(**fields)
     required = ("line", "qid", "question", "answerable", "substrings", "citations")
-    for name in Gold.__struct_fields__:
+    for name, field in zip(Gold.__struct_fields__, Gold.__struct_encode_fields__, strict=True):
         value = getattr(whole, name)
         fewer = [value[:-1]] if isinstance(value, tuple) and value else []
         fewer += [dict([*value.items()][1:])] if isinstance(value, dict) and value else []
@@ -192,7 +192,7 @@ def test_every_label_that_an_item_loses_is_named(fields):
             changed = [GoldChange("A1", "changed")]
             [item] = lost_labels(changed, {"A1": whole}, {"A1": other}, "g.jsonl")
             assert (item.code, item.level, item.file) == ("labels-removed", "warning", "g.jsonl")
-            assert item.message == f"1 gold item loses labels: A1 ({name})"
+            assert item.message == f"1 gold item loses labels: A1 ({field})"
             assert list(lost_labels(changed, {"A1": other}, {"A1": whole}, "g.jsonl")) == []
             assert list(lost_labels([GoldChange("A1", "added")], {"A1": whole}, {"A1": other}, "g.jsonl")) == []
 

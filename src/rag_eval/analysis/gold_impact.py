@@ -16,7 +16,9 @@ from rag_eval.gates.selection import field_values
 
 _Verb = Literal["added", "changed", "removed"]
 _NAMED = 5
-_FIELDS = tuple(name for name in Gold.__struct_fields__ if name != "line")
+_FIELDS = dict(zip(Gold.__struct_fields__, Gold.__struct_encode_fields__, strict=True))
+"""The name in a file by the name in a record."""
+del _FIELDS["line"]
 _SEPARATELY = "Review the gold changes separately from the system."
 _REASON = "Keep the questions, or give the reason for removing them."
 
@@ -136,7 +138,7 @@ def written_differently(
 
 
 def _changed_fields(old: Gold, new: Gold) -> list[str]:
-    return [name for name in _FIELDS if getattr(old, name) != getattr(new, name)]
+    return [field for name, field in _FIELDS.items() if getattr(old, name) != getattr(new, name)]
 
 
 def _content(item: Gold) -> str:
@@ -203,7 +205,8 @@ def lost_labels(
 
     named = []
     for qid in (change.qid for change in changes if change.verb == "changed"):
-        lost = [name for name in _FIELDS if size(getattr(new[qid], name)) < size(getattr(old[qid], name))]
+        before, after = old[qid], new[qid]
+        lost = [field for name, field in _FIELDS.items() if size(getattr(after, name)) < size(getattr(before, name))]
         named += [f"{qid} ({', '.join(lost)})"] if lost else []
     if named:
         message = f"{quantity(len(named), 'gold item loses', 'gold items lose')} labels: {_joined(named)}"

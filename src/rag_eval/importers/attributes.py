@@ -63,11 +63,11 @@ _READ = re.compile(
     r"|(request|response)\.model|conversation\.id|prompt(\.|$)|completion(\.|$))|error\.type|session\.id|traceloop\.(span\.kind|entity\.(in|out)put)"
     r"|ai\.observability\.(span_type|record_root\.(input|output|error)|cost\.(cost|cost_currency|model|num_(prompt|completion)_tokens)$"
     r"|retrieval\.(query_text|retrieved_contexts)|reranking\.(query_text|output_context_texts))"
-    r"|ai\.(operationId|prompt|prompt\.messages|response\.(text|object)|model\.id|usage\.(prompt|completion)Tokens)$"
+    r"|ai\.(operationId|prompt|prompt\.messages|response\.(text|object)|model\.id|usage\.(prompt|completion|input|output)Tokens)$"
     r"|db\.vector\.query\.(content|response\.documents)$|spring\.ai\.kind$|pydantic_ai\.all_messages$|all_messages_events$"
     r"|final_result$|gcp\.vertex\.agent\.llm_re(quest|sponse)$|haystack\.(component\.(type|(in|out)put)$|pipeline\.(in|out)put_data)"
     r"|(traceloop\.association\.properties|ai\.telemetry\.metadata)\.(session_id|conversation_id|thread_id)$"
-    r"|((traceloop\.association\.properties|ai\.telemetry\.metadata)\.)?(rag_eval\.)?(qid|question_id|case_id|example_id|reference_example_id|dataset_item_id)$"
+    r"|((traceloop\.association\.properties|ai\.telemetry\.metadata)\.)?(rag_eval\.qid$|qid|question_id|case_id|example_id|reference_example_id|dataset_item_id)$"
 )
 _LANGFUSE = "langfuse.observation."
 _OF_LANGFUSE = {
