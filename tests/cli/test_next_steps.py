@@ -177,7 +177,7 @@ def test_new_chunk_ids_of_a_gold_set_are_told_from_fitted_answers(project, score
     project.change("ids", gold=[new_ids[0], *GOLDS[1:]], trace=answers)
     _, report = score("--base=main")
     assert messages(report, "gold-fits-output") == [
-        "1 gold change makes a failing answer of this run right: Q1 (changed: citations)"
+        "1 gold change makes a failing answer of this run right: Q1 (changed: gold_citations)"
     ]
 
 
