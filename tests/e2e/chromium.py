@@ -28,6 +28,10 @@ _FLAGS = (
 _KEYS = {"Tab": 9, "Enter": 13, "Escape": 27}
 
 
+class Navigated(Exception):
+    """The page went to another address before the answer."""
+
+
 class Chromium:
     """One browser with one page."""
 
@@ -48,6 +52,8 @@ class Chromium:
         while True:
             output = self._next()
             if output.get("id") == self._number:
+                if "navigated" in output.get("error", {}).get("message", ""):
+                    raise Navigated(output["error"]["message"])
                 assert "error" not in output, output
                 result: dict[str, Any] = output["result"]
                 return result

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,7 +21,7 @@ import pytest
 import yaml
 
 from cases import ROOT
-from e2e.chromium import chromium
+from e2e.chromium import Navigated, chromium
 from e2e.engine import installed
 from e2e.test_html_page import AXE, PICTURES
 
@@ -148,8 +149,9 @@ def address(published):
 
 def wait_for(browser, script):
     for _ in range(100):
-        if result := browser.run(script):
-            return result
+        with suppress(Navigated):
+            if result := browser.run(script):
+                return result
         time.sleep(0.1)
     raise AssertionError(script)
 
