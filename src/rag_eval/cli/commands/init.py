@@ -192,14 +192,16 @@ def _import(args: argparse.Namespace) -> list[str]:
         bare, golds = {"qid", "question", "answerable"}, api.load_gold(_GOLD)
         expects_one = any(not item["answerable"] or any(map(item.get, item.keys() - bare)) for item in golds)
         refuse((not expects_one, no_gold))
+        has_gates = args.preset or any(map(os.path.lexists, GATES_FILES))
+        gates = "" if has_gates else _FITTED_GATES + "".join(_fitted_gates())
     except BaseException:
         for out in filter(os.path.lexists, parts):
             Path(out).unlink()
             print_notes(f"removed {out}")
         raise
-    if args.preset or any(map(os.path.lexists, GATES_FILES)):
+    if not gates:
         return [*parts]
-    write(GATES, _FITTED_GATES + "".join(_fitted_gates()))
+    write(GATES, gates)
     print_lines(f"wrote  {GATES}")
     return [*parts, GATES]
 
@@ -209,7 +211,7 @@ def _citing(args: argparse.Namespace) -> list[str]:
 
 
 def _fitted_gates() -> Iterator[str]:
-    """Yield gates with limits in steps of 0.05, the nearest ones that the imported answers pass."""
+    """Yield gates whose limits, in steps of 0.05, are just below or above the values of the imported answers."""
     contents = {GATES: f"{_FITTED_GATES}  error_rate: {{max: 1}}\n".encode()}
     report = api.run(Options(_GOLD, _SAMPLE, GATES, contents=contents))
     accepts_any_answer = any(finding.code == "vacuous-gold" for finding in report.findings)
@@ -245,7 +247,7 @@ def _source(args: argparse.Namespace) -> _Source:
         first = f"Set {' and '.join(keys)}, let your system answer the questions"
         command = f"rag-eval import {name} --from-api --since today --gold {_GOLD} --out {_SAMPLE}"
         return _Source(first, command, _ANSWER, "[collect]", keys)
-    if name in COLLECT:
+    if args.collect:
         command = f"rag-eval collect --{name} {COLLECT[name]}"
         if name == "url":
             return _Source("Start your system", command, _START, "[collect]")
