@@ -2,6 +2,7 @@ import pytest
 
 import depth  # noqa: F401 - loads the Hypothesis profile
 from fake_github import FakeGitHub
+from project import Project, apart
 from seams import main
 
 
@@ -11,6 +12,15 @@ def fake():
     with FakeGitHub().serving() as served:
         served.add_pull(2, "1" * 40, "2" * 40)
         yield served
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A repository of its own with gates, gold and traces on main, in the current folder."""
+    apart(monkeypatch)
+    made = Project.made(tmp_path / "repo")
+    monkeypatch.chdir(made.path)
+    return made
 
 
 @pytest.fixture

@@ -7,19 +7,11 @@ import re
 
 import pytest
 
-from project import GOLD, GOLDS, TRACES, Project, apart, gates, json_lines
+from project import GOLD, GOLDS, TRACES, gates, json_lines
 from seams import main
 
 BASELINE = "eval/baseline.json"
 COMPARED = f"baseline: {{report: {BASELINE}}}\n"
-
-
-@pytest.fixture
-def project(tmp_path, monkeypatch):
-    apart(monkeypatch)
-    project = Project.made(tmp_path / "repo")
-    monkeypatch.chdir(project.path)
-    return project
 
 
 @pytest.fixture
@@ -124,10 +116,10 @@ def test_gold_in_a_submodule_is_moved_into_the_repository(project, score):
     project.git("rm", "-q", "-r", "--cached", "eval")
     project.git("update-index", "--add", "--cacheinfo", f"160000,{project.git('rev-parse', 'HEAD')},eval")
     project.git("commit", "-q", "-m", "gold as a submodule")
-    code, said = score("--base=main")
+    code, message = score("--base=main")
     assert code == 2
-    assert "Commit its files to this repository" in said
-    assert "If the base branch has it too, set gates-ref: head once." in said
+    assert "Commit its files to this repository" in message
+    assert "If the base branch has it too, set gates-ref: head once." in message
     project.git("rm", "-q", "--cached", "eval")
     project.write(GOLD, gold)
     project.done("gold in the repository")
@@ -136,8 +128,8 @@ def test_gold_in_a_submodule_is_moved_into_the_repository(project, score):
 
 def test_a_job_without_traces_is_told_who_writes_them(project, score):
     project.put(trace=None)
-    code, said = score("--base=main")
-    assert (code, "Your system writes it: docs/trace.md" in said) == (2, True)
+    code, message = score("--base=main")
+    assert (code, "Your system writes it: docs/trace.md" in message) == (2, True)
 
 
 def test_a_gold_set_in_another_folder_has_not_changed(project, score):
@@ -250,11 +242,9 @@ def test_changed_items_count_as_compared_if_the_baseline_has_traces(project, sco
 
 def test_a_branch_that_only_the_remote_has_is_offered_by_its_name_there(project, score):
     project.git("update-ref", "refs/remotes/origin/trunk", "HEAD")
-    code, said = score("--base=trunk")
-    assert (code, "'trunk' names no commit here. Write 'origin/trunk', or fetch it, or correct the name." in said) == (
-        2,
-        True,
-    )
+    code, message = score("--base=trunk")
+    assert code == 2
+    assert "'trunk' names no commit here. Write 'origin/trunk', or fetch it, or correct the name." in message
 
 
 def test_gates_that_fail_for_want_of_answers_are_told_from_those_that_fail(project, score):

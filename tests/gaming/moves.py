@@ -38,7 +38,7 @@ class Stage:
     job: list = field(default_factory=list)  # what steps of the job do before the action
     reviews: list = field(default_factory=list)
     checkout: str = "merge"
-    meanwhile: list = field(default_factory=list)  # what somebody else does on main
+    on_main: list = field(default_factory=list)  # what somebody else does on main
     below: str = ""  # the folder of the workspace that the workflow checks out into
     keys: object = None
 
@@ -140,9 +140,9 @@ def commit(stage, who):
 
 
 @move
-def meanwhile(stage, steps):
+def on_main(stage, steps):
     """What is merged into main after the pull request left it."""
-    stage.meanwhile += steps
+    stage.on_main += steps
 
 
 @move

@@ -112,17 +112,17 @@ def _staged(scenario, steps, folder, base, keys):
 def _merged(stage):
     """The commits of a pull request by name, with the merge that GitHub makes of it checked out."""
     git, tree = stage.repository.git, "topic^{tree}"
-    if stage.meanwhile:
+    if stage.on_main:
         git("checkout", "--quiet", "main")
-        stage.play(stage.meanwhile)
-        stage.repository.commit("meanwhile on main")
+        stage.play(stage.on_main)
+        stage.repository.commit("a change on main")
         tree = git("merge-tree", "--write-tree", "main", "topic")
     base, head = git("rev-parse", "main", "topic").split()
     first = git("rev-list", "--reverse", "main..topic").split("\n")[0]
     merge = git("commit-tree", tree, "-p", base, "-p", head, "-m", "merge")
-    if stage.meanwhile:
+    if stage.on_main:
         git("checkout", "--quiet", "--detach", merge)
-    else:  # the merge has the files of the branch, which stand in the folder already
+    else:  # the folder already has the files of the merge, which are those of the branch
         stage.repository.write(".git/HEAD", f"{merge}\n")
     return {"base": base, "head": head, "first": first, "merge": merge}
 

@@ -9,18 +9,10 @@ import re
 
 import pytest
 
-from project import GATES, GOLD, GOLDS, REFUSED, TRACES, Project, apart, gates, gold_of, json_lines, trace_of, wrong
+from project import GATES, GOLD, GOLDS, REFUSED, TRACES, gates, gold_of, json_lines, trace_of, wrong
 from seams import main, render, score_files
 
 SIGNED = "signoff: {require: record}\n"
-
-
-@pytest.fixture
-def project(tmp_path, monkeypatch):
-    apart(monkeypatch)
-    made = Project.made(tmp_path / "repo")
-    monkeypatch.chdir(made.path)
-    return made
 
 
 @pytest.fixture

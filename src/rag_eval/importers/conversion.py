@@ -170,8 +170,8 @@ class Conversion:
         chunks: dict[str, Row] = {}
         pointers = self.options.chunk_id, self.options.doc_id
         read = {*retrieved.CHUNK_KEYS, *retrieved.DOCUMENT_KEYS, *retrieved.SCORE_KEYS, "chunk_index", "page"}
-        listed = list(documents)
-        if (ranked := retrieved.by_rank(listed)) != listed:
+        given = list(documents)
+        if (ranked := retrieved.by_rank(given)) != given:
             self.account.renamed("lists that are not in the order of their ranks", "chunks by rank")
         for document in ranked:
             plain, metadata = retrieved.document_parts(document) if isinstance(document, (str, dict)) else ({}, {})
