@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import islice
 from math import fsum
-from operator import attrgetter
+from operator import attrgetter, mul
 from typing import Any, NamedTuple
 
 from rag_eval.gates.results import CaseScores, Layouts, MetricResult, Question, distinct
@@ -76,7 +76,8 @@ class GroupedCases:
         self._layouts = Layouts(map(_SCORES, cases))
         self._columns: dict[str, tuple[bool, ColumnScores]] = {}
         self._distinct: dict[bool, tuple[list[CaseScores], list[int]]] = {}
-        self._by_run: dict[bool, Counter[tuple[str | None, int]]] = {}
+        self._runs: dict[bool, list[tuple[list[int], list[int]]]] = {}
+        self._numbers: dict[tuple[bool, bytes], list[int]] = {}
         self._units: dict[bool, Counter[tuple[int, ...]]] = {}
 
     @cached_property
@@ -110,28 +111,36 @@ class GroupedCases:
         """Count the questions by the sum (to twelve decimals) and the number of their scores, if they have any."""
         shared, scores = self.scores(column)
         whole = [0 if score is None else round(score * _ONE) for score in scores]  # type: ignore[arg-type]
-        has_score = [score is not None for score in scores]
+        has_score = bytes([score is not None for score in scores])
+        units = self._units[shared]
+        if (shared, has_score) not in self._numbers:
+            self._numbers[shared, has_score] = [sum(map(has_score.__getitem__, unit)) for unit in units]
+        sums = [sum(map(whole.__getitem__, unit)) for unit in units]
+        counted = weighted_counts(list(zip(sums, self._numbers[shared, has_score], strict=True)), units.values())
         groups: Counter[tuple[float, int]] = Counter()
-        for unit, questions in self._units[shared].items():
-            if size := sum(map(has_score.__getitem__, unit)):
-                groups[round(sum(map(whole.__getitem__, unit)) / _ONE, DECIMALS), size] += questions
+        for (total, number), questions in counted.items():
+            if number:
+                groups[round(total / _ONE, DECIMALS), number] += questions
         return groups
 
     def runs(self, column: str) -> list[tuple[int, float, float]]:
-        """Return count, sum and sum of squares of each run's scores in a column; nothing for a single run."""
+        """Return count, sum and sum of squares of each run's scores in a column; nothing for a run without scores."""
         shared, scores = self.scores(column)
-        if shared not in self._by_run:
-            self._by_run[shared] = Counter(zip(map(_RUN, self._cases), self._distinct[shared][1], strict=True))
-        by_run: dict[str | None, list[tuple[float, int]]] = {}
-        for (run, index), count in self._by_run[shared].items():
-            score = scores[index]
-            if score is not None:
-                by_run.setdefault(run, []).append((float(score), count))  # type: ignore[arg-type]  # no labelled one
+        if shared not in self._runs:
+            positions: dict[str | None, list[int]] = {}
+            for case, position in zip(self._cases, self._distinct[shared][1], strict=True):
+                positions.setdefault(case.run, []).append(position)
+            counted = map(Counter, positions.values())
+            self._runs[shared] = [(list(counts), list(counts.values())) for counts in counted]
+        values = [0.0 if score is None else float(score) for score in scores]  # type: ignore[arg-type]  # no labelled one
+        has_score = [score is not None for score in scores]
         sums = []
-        for rows in by_run.values():
-            squares = fsum(score * score * n for score, n in rows)
-            sums.append((sum(n for _, n in rows), fsum(score * n for score, n in rows), squares))
-        return sums
+        for indices, counts in self._runs[shared]:
+            scored = list(map(values.__getitem__, indices))
+            weighted = list(map(mul, scored, counts))
+            number = sum(map(mul, counts, map(has_score.__getitem__, indices)))
+            sums.append((number, fsum(weighted), fsum(map(mul, weighted, scored))))
+        return [run for run in sums if run[0]]
 
     def interval(self, measure: Measure, confidence: float) -> Interval | None:
         """Return the interval of a metric's value; None if it has none."""
