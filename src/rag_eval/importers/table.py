@@ -72,7 +72,7 @@ _ADDED = ("gold_citations", "gold_claim_substr")  # by each record of a question
 _NUMBERED = re.compile(r"(?i)(?:retrieved[_ ]?)?(?:chunk|context|document|doc|passage)[_ ]?(\d{1,2})(?:[_ ]text)?")
 _ID = re.compile(r"(?=.*[\d._/#:-])[!-~]{1,200}")
 _SEVERAL_IDS = re.compile(r"(?![\[{])[^\s,;|]{1,200}(?:\s*[,;|]\s*[^\s,;|]{1,200})+")
-_SEPARATORS, _BETWEEN_IDS = re.compile(r"[,;\s]+"), re.compile(r"\s*(?:[,;|\n]|\]\s*\[)\s*")
+_SEPARATORS, _BETWEEN_IDS = re.compile(r"[,;|\s]+"), re.compile(r"\s*(?:[,;|\n]|\]\s*\[)\s*")
 _OF_OUTPUTS = ("citations", "choices", "candidates", "generations", *unwrap.OLLAMA_COUNTS)  # that are read
 _OF_CHOICES = ("index", "message", "text", "sources", "finish_reason")
 _OF_MESSAGES = ("role", "content", "refusal", "context", "end_turn")
@@ -422,8 +422,14 @@ def _list_of(conversion: Conversion, name: str, values: Row) -> list[str]:
     """Return the texts of a list. A text without brackets is one text, or a list of ids or tags."""
     value = values.get(name)
     if isinstance(value, str) and value.lstrip()[:1] != "[":
-        texts = [value] if name in ("contexts", "gold_claim_substr") else _SEPARATORS.split(value)
-        return [text for text in texts if text]
+        if name in ("contexts", "gold_claim_substr"):  # their texts may contain separators
+            if not {";", "|"}.isdisjoint(value):
+                conversion.account.lacking(f"{name} with ; or |: each is one text; write several as a JSON list")
+            return [value]
+        texts = [text for text in _SEPARATORS.split(value) if text]
+        if len(texts) > 1:
+            conversion.account.renamed(f"{name} with separators", "lists")
+        return texts
     if isinstance(value, list) and any(isinstance(item, list) for item in value):  # of AutoRAG: alternatives of each
         value = [part for item in value for part in unwrap.as_list(item)]
     return [str(item) for item in conversion.list_of({name: value}, name) or ()]
