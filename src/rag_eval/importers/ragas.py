@@ -32,8 +32,8 @@ def golds(conversion: Conversion) -> Iterator[Row]:
             reference = truths[0] if reference is None else reference
             account.dropped("other texts of ground_truths", "the first is the expected answer", len(truths) - 1)
         if contexts and not ids:
-            fix = "import the traces with ragas-trace, or use the same texts"
-            account.lacking(f"chunk ids are derived from texts: {fix}")
+            meaning = "gold citations are ids of the reference texts, as in traces without chunk ids"
+            account.lacking(f"{meaning}; import traces that have chunk ids with --by-text")
         if contexts == []:
             account.lacking("questions with empty reference_contexts; mark unanswerable ones with --unanswerable")
         texts = [_HOP.sub("", str(text), count=1) for text in contexts or ()]
