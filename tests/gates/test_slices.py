@@ -134,7 +134,7 @@ def test_a_slice_that_only_the_baseline_has_is_emptied_and_fails():
         "category=b",
         "no_data",
         True,
-        "the slice has no case; to allow that, write when_no_data: skip",
+        "the slice has no case",
     )
 
 

@@ -90,6 +90,10 @@ def test_a_report_says_whose_gates_apply(base, said):
         (with_gate({}, outcome="inconclusive"), "inconclusive, not significant (p = 0.03 after correction)"),
         (with_gate({}, outcome="inconclusive", few=True), "inconclusive, the slice has fewer than "),
         (with_gate({}, outcome="no_data", why="too short"), "no data (too short)"),
+        (
+            with_gate({}, outcome="no_data", why="too short", direction="min"),
+            "no data (too short); to allow that, write `when_no_data: skip`",
+        ),
         (with_gate({}, outcome="no_data"), "no data, because it applies only to answers; to allow that, write "),
     ],
 )

@@ -172,12 +172,13 @@ def gate_notes(report: Report, judged: Sequence[GateResult], formatter: TextForm
 def _notes_of(report: Report, gate: GateResult, formatter: TextFormatter) -> Iterator[str]:
     comparison = gate.comparison
     item = of_column(column_of(gate.name))
+    advice = f"; to allow that, write {formatter.code('when_no_data: skip')}" if gate.broken else ""
     if gate.outcome == "no_data" and gate.why:
-        yield f"no data ({formatter.words(gate.why)})"
+        is_bound = gate.direction not in MARGINS  # the reason of a margin says how to compare instead
+        yield f"no data ({formatter.words(gate.why)}){advice if is_bound else ''}"
     elif gate.outcome == "no_data" and gate.broken and item:
         why = f"needs {', '.join(item.needs)}" if item.needs else f"applies only to {item.applies}"
-        allowed = formatter.code("when_no_data: skip")
-        yield f"no data, because it {formatter.trusted(why)}; to allow that, write {allowed}"
+        yield f"no data, because it {formatter.trusted(why)}{advice}"
     if gate.unclear:
         yield f"inconclusive, {_inconclusive_reason(report, gate)}"
     if gate.outcome == "failed" and (p := _p_value(report, gate)):
