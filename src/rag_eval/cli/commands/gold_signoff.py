@@ -45,8 +45,8 @@ _TRACE = "traces to show the effect on (default: from the gates file)"
 _SHOWN = 100
 
 
-class GoldChange(NamedTuple):
-    """A change of the gold in git: two states of the repository, and the sign-off policies that apply to them."""
+class GoldComparison(NamedTuple):
+    """Two states of the gold in git, and the sign-off policies that apply to them."""
 
     git: Git
     states: GoldStates
@@ -54,8 +54,8 @@ class GoldChange(NamedTuple):
     policies: Sequence[SignoffPolicy]
 
     @classmethod
-    def of(cls, git: Git, states: GoldStates, args: Namespace) -> GoldChange:
-        """Return the change between two states, of the gold and gates that the options name."""
+    def of(cls, git: Git, states: GoldStates, args: Namespace) -> GoldComparison:
+        """Compare two states of the gold and the gates that the options name."""
         place = Place(args.gold, args.gates, git.prefix)
         return cls(git, states, place, policies(states, place))
 
@@ -136,13 +136,13 @@ def run_diff(args: Namespace) -> int:
       rag-eval gold diff --base origin/main
     """
     git = Git()
-    change = GoldChange.of(git, _states_since(git, args.base, worktree=args.worktree), args)
-    for policy in change.policies:
-        base, head = sides(change.states, policy)
+    comparison = GoldComparison.of(git, _states_since(git, args.base, worktree=args.worktree), args)
+    for policy in comparison.policies:
+        base, head = sides(comparison.states, policy)
         changes = checking.changes(base.items, head.items)
-        print_lines(*(_described(item, base, head) for item in changes), *change.effect(policy, args))
-        print_lines(f"{policy.gold} against {change.states.name}: {_counted(changes)}.")
-    print_notes(*change.unstaged(args))
+        print_lines(*(_described(item, base, head) for item in changes), *comparison.effect(policy, args))
+        print_lines(f"{policy.gold} against {comparison.states.name}: {_counted(changes)}.")
+    print_notes(*comparison.unstaged(args))
     return PASSED
 
 
@@ -188,21 +188,21 @@ def run_check(args: Namespace) -> int:
         states = states_between(git, pushed[0], pushed[1])
     else:
         states = _states_since(git, args.base, worktree=args.worktree)
-    change = GoldChange.of(git, states, args)
-    check_signers(states, change.place, change.policies)
-    violations = [violation for policy in change.policies for violation in _violations(states, policy, args)]
+    comparison = GoldComparison.of(git, states, args)
+    check_signers(states, comparison.place, comparison.policies)
+    violations = [violation for policy in comparison.policies for violation in _violations(states, policy, args)]
     if not states.has_no_base:
         from rag_eval.cli.commands._gold_impact import gate_effects
 
-        print_lines(*(line for policy in change.policies for line in change.effect(policy, args)))
+        print_lines(*(line for policy in comparison.policies for line in comparison.effect(policy, args)))
         print_lines(*gate_effects(git, states, args.gates, args.trace))
     if not violations:
-        if not change.has_gold:
-            refuse_elsewhere(git.names(), [policy.gold for policy in change.policies], change.place)
+        if not comparison.has_gold:
+            refuse_elsewhere(git.names(), [policy.gold for policy in comparison.policies], comparison.place)
         if "GIT_INDEX_FILE" not in os.environ:  # a passing commit prints nothing
-            golds = [policy.gold for policy in change.policies if states.head.files(policy.gold)]
+            golds = [policy.gold for policy in comparison.policies if states.head.files(policy.gold)]
             print_lines(*(f"{gold}: every change is signed off." for gold in golds))
-        print_notes(*change.unstaged(args))
+        print_notes(*comparison.unstaged(args))
         return PASSED
     print_notes(*capped([str(violation) for violation in violations], "finding"))
     print_notes("To fix it:", *dict.fromkeys(f"  {violation.fix}" for violation in violations))
@@ -307,17 +307,17 @@ def run_signoff(args: Namespace) -> int:
         raise UsageError("no signer is known. Add --signer EMAIL, or run: git config user.email EMAIL")
     if not any(letter.isalnum() for letter in args.reason):
         raise UsageError("--reason is empty. Tell the reviewers why the gold changed: --reason TEXT")
-    change = GoldChange.of(git, states, args)
+    comparison = GoldComparison.of(git, states, args)
     # All are drafted before the first is written, so that an error leaves no files.
-    drafts = [(policy, _draft(states, policy, args, signer)) for policy in change.policies]
+    drafts = [(policy, _draft(states, policy, args, signer)) for policy in comparison.policies]
     for policy, record in drafts:
         if record:
             _write_and_stage(git, policy, record)
     if any(record for _, record in drafts):
         return PASSED
-    if not change.has_gold:
-        _refuse_other_spelling(git.names(), [policy.gold for policy in change.policies])
-        gold = change.policies[0].gold
+    if not comparison.has_gold:
+        _refuse_other_spelling(git.names(), [policy.gold for policy in comparison.policies])
+        gold = comparison.policies[0].gold
         stage = one_line(shell_line("git", "add", "--", f":/{gold}"), 200)
         missing = f"{quoted(gold)} is not staged, so there is nothing to sign."
         raise UsageError(f"{missing} Stage it first, with the gates file that names it, if any: {stage}")
