@@ -29,7 +29,8 @@ NEXT = {
     "BELOW_K": "The gold evidence was retrieved too far down: rerank, or raise k.",
     "CITED_UNRETRIEVED": "The answer cites ids that were not retrieved: check the prompt and how citations are parsed.",
     "NOT_CITED": "The gold evidence was retrieved, but another chunk was cited: compare their texts.",
-    "WRONG_CLAIM": "Compare the claim with the gold substrings: is the answer wrong, or only worded differently?",
+    "WRONG_CLAIM": "Compare the claim with the gold substrings: is the answer wrong, or only worded differently? "
+    "To find substrings that are too strict: rag-eval gold lint --trace FILE",
     "LEAK": "Filter the answer, or remove the text from the corpus; rag-eval explain shows the leak masked.",
     "ATTACK_MISSED": "Compare the guardrail's score with safety.warn: is the threshold wrong, or the attack new?",
     "LEAK_MISSED": "Extend the output guardrail to this kind of leak (attack.category).",
