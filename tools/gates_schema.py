@@ -8,11 +8,13 @@ from typing import Any
 from rag_eval.contract import Grounding
 from rag_eval.contract.settings import SCORES
 from rag_eval.gates.policy import QUALITY, SPENDING, TESTS, WEIGHTS
-from rag_eval.gold.signoff.identity import LEVELS, LOGIN
+from rag_eval.gold.signoff.identity import LEVELS
 from rag_eval.metrics import ALIASES, METRICS, Metric
 from rag_eval.readers.source import DEEPEST, DEFAULTS
 from rag_eval.scoring.aggregations import FOLDS
 
+LOGIN = r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,99})"
+"""An account of GitHub. Bots are none: what is in brackets signs nothing."""
 Number = Callable[[str, float], dict[str, Any]]
 
 

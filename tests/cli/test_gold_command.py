@@ -749,10 +749,10 @@ def test_pointing_the_gates_elsewhere_does_not_free_the_old_gold(repo):
         ('signoff: {gold: "a\\0b"}', "is not a path"),
         ("signoff: {gold: a, gold: b}", "occurs twice"),
         ("signoff: &a {gold: b}", "anchors"),
-        ("signoff: [a]", "'signoff'"),
+        ("signoff: [a]", "/signoff: a list"),
         ("[a]", "eval-gates.yml:1"),
         ("signoff: {gold: [a]}", "eval-gates.yml:1"),
-        ("signoff: {dataset: 123}", "'dataset' is 123"),
+        ("signoff: {dataset: 123}", "/signoff/dataset: 123 is not"),
         ("signoff:\n  four_eyes: true\n", "eval-gates.yml:2: four_eyes: true requires"),
         ("a: b: c", "not valid YAML"),
         ("[" * 3000, "nested deeper"),
@@ -1086,9 +1086,10 @@ def commit_signers(repo, signers, gates=BY_SIGNATURE):
 
 
 def assert_broken(repo, *options):
-    fix = 'Write namespaces="gold-signoff@rag-eval-action" after the address.'
-    problem = f"signers:1: 'namespaces' is missing, so the key could sign for any purpose. {fix}\n"
-    assert repo.gold("check", *options) == (2, problem)
+    fix = 'Write it like: bob@example.org namespaces="gold-signoff@rag-eval-action" ssh-ed25519 AAAA…'
+    code, output = repo.gold("check", *options)
+    assert (code, output.count("\n")) == (2, 1)
+    assert output.startswith(f"signers:1: not a valid line of an allowed-signers file. {fix}")
 
 
 @pytest.mark.parametrize("options", [(), ("--base", "main"), ("--all-files",), ("--worktree",)])

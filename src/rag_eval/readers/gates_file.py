@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +34,7 @@ from rag_eval.readers.schema_validation import (
     Contract,
     RowError,
     SchemaError,
-    describe_error,
+    describe_in_yaml,
     load_schema,
     schema_errors,
     unknown_key,
@@ -55,7 +53,6 @@ _SHORT = "A gates file is short: check the path."
 _WRONG_SIDE = "wrong side"  # no keyword of a schema
 _LACKING = ("required", "anyOf")  # keywords that refuse a missing bound
 _OTHER_SIDE = {"min": "max", "max": "min", "max_drop": "max_rise", "max_rise": "max_drop"}
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./=-]*")  # a text that YAML needs no quotes for
 _DIGITS = 40  # of a threshold, as in report.json
 
 
@@ -84,7 +81,7 @@ def policy_of(data: bytes, path: str, ledger: ProblemCollector) -> Policy | None
         return None
     faults = list(_resolve_aliases(document, path, ledger)) or list(_faults(document.value))
     for fault in faults:
-        line, column = _position(document, fault.where)
+        line, column = document.position(fault.where)
         ledger.problem(path, line, f"column {column}: {fault.where}" if fault.where else "", fault.message, fault.hint)
     return None if faults else _policy(document, path)
 
@@ -101,7 +98,7 @@ def _resolve_aliases(document: YamlDocument, path: str, ledger: ProblemCollector
                     at, f"{quoted(name, 60)} is another name of {metric}, which also has gates", "Remove one of them."
                 )
             elif metric != name:
-                ledger.note(path, _position(document, at)[0], f"{name} is read as {metric}", times=0)
+                ledger.note(path, document.position(at)[0], f"{name} is read as {metric}", times=0)
                 for below in ("", *(f"/{escape_key(key)}" for key in entry if isinstance(entry, dict))):
                     if position := document.positions.get(at + below):
                         document.positions[f"{where}/{escape_key(metric)}{below}"] = position
@@ -175,7 +172,7 @@ def _slice_faults(value: dict[str, Any]) -> Iterator[RowError]:
 def _worded(error: SchemaError) -> Iterator[RowError]:
     """Yield the faults of an error: unknown metrics and bounds on the wrong side by their names."""
     if error.keyword != EXTRA:
-        yield _in_yaml(error)
+        yield describe_in_yaml(error)
         return
     path = error.path
     depth = len(path) - 1 if path[:1] == ("gates",) else len(path) - 3 if path[:2] == ("slices", "gates") else -1
@@ -192,41 +189,6 @@ def _worded(error: SchemaError) -> Iterator[RowError]:
             yield RowError(pointer((key,)), message, "Write it under gates:, two spaces further in.")
         else:
             yield unknown_key(error, key, hint=hint)
-
-
-def _in_yaml(error: SchemaError) -> RowError:
-    """Return an error of a value in the words of YAML, with the example of its key as YAML."""
-    fault, key = describe_error(error), error.path[-1] if error.path else ""
-    message = fault.message.replace("is not an object", "is not a mapping")
-    hint = fault.hint
-    if error.keyword == "required" and (examples := error.schema["properties"][error.expected].get("examples")):
-        hint = f"Add the field, such as {error.expected}: {in_flow_style(examples[0])}"
-    elif not hint and error.keyword in ("type", "const"):
-        examples = error.schema.get("examples")
-        if not error.path:
-            hint = "Write keys with values, the first one version: 1."
-        elif examples and isinstance(key, str):
-            hint = f"Write {key}: {in_flow_style(examples[0])}"
-    return fault._replace(message=message, hint=hint)
-
-
-def in_flow_style(value: Any) -> str:
-    """Return a value as YAML on one line; gates files know no exponents."""
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key}: {in_flow_style(inner)}' for key, inner in value.items())}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(in_flow_style, value))}]"
-    if isinstance(value, float):
-        return f"{value:.15f}".rstrip("0").rstrip(".")
-    is_plain = isinstance(value, Decimal) or (isinstance(value, str) and _PLAIN.fullmatch(value))
-    return str(value) if is_plain else json.dumps(value)
-
-
-def _position(document: YamlDocument, pointer: str) -> tuple[int, int]:
-    """Return the position of a pointer, or of the closest value around it."""
-    while pointer not in document.positions and pointer:
-        pointer = pointer.rpartition("/")[0]
-    return document.positions.get(pointer, (1, 1))
 
 
 def _policy(document: YamlDocument, path: str) -> Policy:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import cache, partial
 from itertools import islice
@@ -49,6 +49,7 @@ _BY_HAND = ("/gold.schema.json", "/gold-array.schema.json", "/eval-gates.schema.
 _OF_ANSWERS = frozenset(("gold_claim_substr", "gold_citations"))
 _OTHER_EVIDENCE = frozenset(("supports", "sections", "relevant_docs", "doc_grades"))
 _LONGEST_EXAMPLE = 60
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./=-]*")  # a text that YAML needs no quotes for
 _MOST = 1000
 """Errors of one value that are looked at: a hundred are shown."""
 
@@ -304,6 +305,34 @@ def _with_example(error: SchemaError) -> RowError:
         return fault
     example = json.dumps(examples[0], ensure_ascii=False)
     return fault._replace(hint=f"Write it like {example}") if len(example) <= _LONGEST_EXAMPLE else fault
+
+
+def describe_in_yaml(error: SchemaError) -> RowError:
+    """Return an error of a value in the words of YAML, with the example of its key as YAML."""
+    fault, key = describe_error(error), error.path[-1] if error.path else ""
+    message = fault.message.replace("is not an object", "is not a mapping")
+    hint = fault.hint
+    if error.keyword == "required" and (examples := error.schema["properties"][error.expected].get("examples")):
+        hint = f"Add the field, such as {error.expected}: {in_flow_style(examples[0])}"
+    elif not hint and error.keyword in ("type", "const"):
+        examples = error.schema.get("examples")
+        if not error.path:
+            hint = "Write keys with values, the first one version: 1."
+        elif examples and isinstance(key, str):
+            hint = f"Write {key}: {in_flow_style(examples[0])}"
+    return fault._replace(message=message, hint=hint)
+
+
+def in_flow_style(value: Any) -> str:
+    """Return a value as YAML on one line; gates files know no exponents."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {in_flow_style(inner)}' for key, inner in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(in_flow_style, value))}]"
+    if isinstance(value, float):
+        return f"{value:.15f}".rstrip("0").rstrip(".")
+    is_plain = isinstance(value, Decimal) or (isinstance(value, str) and _PLAIN.fullmatch(value))
+    return str(value) if is_plain else json.dumps(value)
 
 
 def whole(value: Any) -> Any:

@@ -39,6 +39,12 @@ class YamlDocument(Struct, frozen=True):
     value: Any
     positions: dict[str, tuple[int, int]]
 
+    def position(self, pointer: str) -> tuple[int, int]:
+        """Return the position of a pointer, or of the closest value around it."""
+        while pointer not in self.positions and pointer:
+            pointer = pointer.rpartition("/")[0]
+        return self.positions.get(pointer, (1, 1))
+
 
 def parse(text: str) -> YamlDocument:
     """Return the one document of ``text``; an empty text is an empty mapping. Raise :class:`YamlError`."""

@@ -28,10 +28,11 @@ from rag_eval.gates.selection import is_field, slices_of
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.llm_judge.labels import BINARY, SampledVerdict, Scale, read_labels, sample_verdicts
 from rag_eval.llm_judge.reliability import Matched, agreement_lines, calibration_record, match_labels, measure_agreement
-from rag_eval.readers.gates_file import in_flow_style, judge_of, policy_of
+from rag_eval.readers.gates_file import judge_of, policy_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.schema_validation import in_flow_style
 from rag_eval.readers.source import checked_reader
 from rag_eval.rendering.html import grading_form
 from rag_eval.run.inputs import read_gates_policy

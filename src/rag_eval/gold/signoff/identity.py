@@ -7,7 +7,6 @@ without regard to case, as GitHub does.
 from __future__ import annotations
 
 import base64
-import binascii
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, Problem
 from rag_eval.git.snapshots import path_inside
-from rag_eval.readers.signoff_record import NAMESPACE, is_valid_field, matches
+from rag_eval.readers.signoff_record import NAMESPACE, is_valid_field
 from rag_eval.readers.source import MIB, YAML_MIB
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ _FOUR_EYES = " Signers and authors are different accounts; authors are those tha
 _NOREPLY = re.compile(
     r"(?:[0-9]+\+)?([A-Za-z0-9][A-Za-z0-9_-]*(?:\[bot\])?)@users\.noreply\.github\.com", re.IGNORECASE
 )
-LOGIN = r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,99})"
-"""An account of GitHub. Bots are none: what is in brackets signs nothing."""
 
 KEY_TYPES = (
     "ssh-ed25519",
@@ -45,17 +42,14 @@ KEY_TYPES = (
     "sk-ecdsa-sha2-nistp256@openssh.com",
 )
 EXAMPLE = f'bob@example.org namespaces="{NAMESPACE}" ssh-ed25519 AAAA…'
-_WORD = r'(?:[^ \t"]|"[^"]*")+'
-_LINE = re.compile(rf"({_WORD})(?:[ \t]+({_WORD}))?(?:[ \t]+({_WORD}))?(?:[ \t]+({_WORD}))?")
-_OPTIONS = re.compile(r'[A-Za-z-]+(?:="[^"\\]*")?(?:,[A-Za-z-]+(?:="[^"\\]*")?)*')
-_OPTION = re.compile(r'([A-Za-z-]+)(?:="([^"]*)")?')
-_TIME = re.compile(r"[0-9]{8}(?:[0-9]{4}(?:[0-9]{2})?)?Z?")
+_WORD = r'(?:[^\s"]|"[^"]*")+'
+_LINE = re.compile(
+    rf"({_WORD})[ \t]+({_WORD})[ \t]+({'|'.join(map(re.escape, KEY_TYPES))})[ \t]+([A-Za-z0-9+/=]+)(?:[ \t].*)?"
+)
+_OPTION = r'(?:namespaces="[^"\\]*"|valid-(?:after|before)="[0-9]{8}(?:[0-9]{4}(?:[0-9]{2})?)?Z?")'
+_OPTIONS = re.compile(rf"{_OPTION}(?:,{_OPTION})*", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
-_KINDS: dict[str, tuple[type, str, str]] = {
-    "four_eyes": (bool, "true or false", "Write true or false, without quotes."),
-    "signers": (dict, "a mapping", "Write each signer as: bob@example.org: {github: bob}"),
-}
 _NEEDS: tuple[tuple[str, str | bool, str, str], ...] = (
     ("require", "signature", "allowed_signers", "name the file with their keys: allowed_signers: PATH"),
     ("require", "review", "signers", "name them: signers: {bob@example.org: {github: bob}}"),
@@ -94,9 +88,6 @@ class SignoffPolicy(NamedTuple):
         return self._replace(**rules)
 
 
-SETTINGS = frozenset(SignoffPolicy._fields) - {"stated", "was"}
-
-
 def signoff_policy(data: bytes, file: str) -> SignoffPolicy:
     """Read the policy from the bytes of the gates file ``file``; without a ``signoff`` section, return the defaults.
 
@@ -104,29 +95,32 @@ def signoff_policy(data: bytes, file: str) -> SignoffPolicy:
     a folder next to it with its name and the extension ``.signoff``. Paths are relative to the folder of the gates
     file. :class:`InputError` lists unreadable keys, and those that this version cannot check.
     """
-    from rag_eval.readers import strict_json, yaml_file
+    from rag_eval.readers.schema_validation import describe_in_yaml, load_schema, schema_errors
+    from rag_eval.readers.strict_json import JsonError, decode, escape_key
+    from rag_eval.readers.yaml_file import parse
 
     if len(data) > YAML_MIB * MIB:
         raise _problem(file, f"larger than {YAML_MIB} MiB", "A gates file is short: check the path.")
     try:
-        document = yaml_file.parse(strict_json.decode(data))
-    except yaml_file.YamlError as error:
-        raise InputError([Problem(file, error.line, f"column {error.column}", error.message, error.hint)]) from None
-    except strict_json.JsonError as error:
-        raise _problem(file, error.message, error.hint) from None
+        document = parse(decode(data))
+    except JsonError as error:
+        raise InputError([Problem(file, error.line, error.where, error.message, error.hint)]) from None
     top = document.value
     if not isinstance(top, dict):
         raise _problem(file, "expected 'name: value' pairs", "Write it like: signoff: {require: record}", 1)
-    stated = {"gold": top["gold"]} if "gold" in top else {}
     section = top.get("signoff") or {}
-    if not isinstance(section, dict):
-        line = document.positions.get("/signoff", (1, 0))[0]
-        raise _problem(file, "'signoff' has no settings", "Write it like: signoff: {require: record}", line)
-    settings = stated | section
-    lines = {name: document.positions.get(f"/signoff/{name}", (0, 0))[0] for name in [*settings, *SETTINGS]}
-    for name, value in settings.items():
-        _refuse(name, value, file, lines[name])
+    settings = {**({"gold": top["gold"]} if "gold" in top else {}), **section} if isinstance(section, dict) else section
+    schema = {"properties": {"signoff": load_schema("eval-gates")["properties"]["signoff"]}}
+    faults = map(describe_in_yaml, schema_errors(schema, {"signoff": settings}))
+    problems = [Problem(file, document.position(fault.where)[0], *fault[:3]) for fault in faults]
+    if problems:
+        raise InputError(problems)
     policy = SignoffPolicy()._replace(**settings)
+    signers = (("signer", email, f"/signoff/signers/{escape_key(email)}") for email in policy.signers)
+    for name, text, where in [("dataset", policy.dataset, "/signoff/dataset"), *signers]:
+        if not is_valid_field(name, text):
+            hint = "A data set begins with a letter or digit; a signer is one e-mail address."
+            raise _problem(file, f"{quoted(text)} is not a valid {name}", hint, document.position(where)[0])
     gold = _path(policy.gold, file)
     policy = policy._replace(
         gold=gold,
@@ -139,37 +133,13 @@ def signoff_policy(data: bytes, file: str) -> SignoffPolicy:
         if getattr(policy, name) == value and not getattr(policy, needed):
             shown = value if isinstance(value, str) else str(value).lower()
             message = f"{name}: {shown} requires signers, but '{needed}' lists none"
-            raise _problem(file, message, f"Also {hint}", lines[name])
+            raise _problem(file, message, f"Also {hint}", document.position(f"/signoff/{name}")[0])
     return policy
 
 
 def default_records(gold: str) -> str:
     """Return the default records folder of a gold file: next to it, with its name."""
     return f"{posixpath.splitext(gold)[0]}.signoff"
-
-
-def _refuse(name: str, value: object, file: str, line: int) -> None:
-    if name not in SETTINGS:
-        # It may be a rule of a later version: unknown rules are refused.
-        raise _problem(file, f"{quoted(name)} is not a setting of 'signoff' in this version", "Remove it.", line)
-    kind, what, hint = _KINDS.get(name, (str, "a text", "Put it in quotes."))
-    if not isinstance(value, kind):
-        raise _problem(file, f"'{name}' is {quoted(value)}, not {what}", hint, line)
-    if name == "require" and value not in LEVELS:
-        raise _problem(
-            file, f"'require' is not a known level: {quoted(value)}", f"Choose one of: {', '.join(LEVELS)}.", line
-        )
-    if name == "dataset" and not is_valid_field("dataset", value):
-        hint = "Use up to 64 letters, digits, dots, dashes and underscores."
-        raise _problem(file, f"'dataset' is not a valid name: {quoted(value)}", hint, line)
-    for email, account in value.items() if isinstance(value, dict) else ():
-        if not is_valid_field("signer", email):
-            hint = "Write one address, without wildcards, lists or quotes."
-            raise _problem(file, f"'signers' names {quoted(email)}, which is not one e-mail address", hint, line)
-        login = account.get("github") if isinstance(account, dict) and len(account) == 1 else None
-        if not matches(LOGIN, login):
-            hint = f"Write {email}: {{github: LOGIN}}, with the login of the account, in quotes if it is a number."
-            raise _problem(file, f"the signer {quoted(email)} has no account", hint, line)
 
 
 def _path(path: str, file: str) -> str:
@@ -206,67 +176,49 @@ def allowed_signers(data: bytes, file: str) -> frozenset[str]:
 
 def _read_signer(line: str, number: int, owners: dict[str, tuple[str, int]]) -> tuple[str, tuple[str, str] | None]:
     """Return the principal of a line and the problem of the line; ``owners`` remembers the line of each key."""
-    words = _LINE.match(line)
+    words = _LINE.fullmatch(line)
     if words is None or _CONTROL.search(line):
-        return "", ("not a valid line of an allowed-signers file", f"Write it like: {EXAMPLE}")
-    principal, *rest = words.groups()
-    options, kind, key = (None, *rest[:2]) if rest[0] in KEY_TYPES else rest
+        hint = f"Write it like: {EXAMPLE}. Types of keys: {', '.join(KEY_TYPES)}"
+        return "", ("not a valid line of an allowed-signers file", hint)
+    principal, options, kind, key = words.groups()
+    wrong = None
     if not is_valid_field("signer", principal):
         hint = "Give every signer a line of its own: no wildcard, no '!', no comma, no quotes."
-        return principal, (f"{quoted(principal)} is not one e-mail address", hint)
-    if wrong := _wrong_options(options) or _wrong_key(kind, key):
-        return principal, wrong
-    owner, first = owners.setdefault(f"{kind} {key}", (principal, number))
-    if first == number:
-        return principal, None
-    if owner == principal:
-        return principal, (f"the same key is already on line {first}", "Remove one of the lines.")
-    hint = "A key belongs to one person: give each their own."
-    return principal, (f"the key also belongs to {quoted(owner)} on line {first}", hint)
+        wrong = f"{quoted(principal)} is not one e-mail address", hint
+    elif not _limits_key(options):
+        hint = f'Write namespaces="{NAMESPACE}"; with a comma between, only valid-after and valid-before may be added.'
+        wrong = f"{quoted(options)} does not limit the key to signing gold", hint
+    elif not _is_key(kind, key):
+        wrong = f"the key is not a valid {kind} key", "Copy the whole second word of the .pub file."
+    else:
+        owner, first = owners.setdefault(key, (principal, number))
+        if first != number:
+            hint = "A key belongs to one person: give each their own, on one line."
+            wrong = f"the key is already on line {first}, for {quoted(owner)}", hint
+    return principal, wrong
 
 
-def _wrong_options(options: str | None) -> tuple[str, str] | None:
-    needed = f'Write namespaces="{NAMESPACE}" after the address.'
-    if options is None:
-        return "'namespaces' is missing, so the key could sign for any purpose", needed
-    if not _OPTIONS.fullmatch(options):
-        return f"{quoted(options)} is not a list of options, or the key type is unknown", f"Like: {EXAMPLE}"
-    given = [(name.lower(), value) for name, value in _OPTION.findall(options)]
-    wrong: list[tuple[str, str]] = []
-    for name, value in given:
-        if name == "cert-authority":
-            wrong.append(("'cert-authority' lets an authority name signers", "Name each signer's own key."))
-        elif name in ("valid-after", "valid-before"):
-            hint = 'Write it like valid-before="20271231Z".'
-            wrong += [] if _TIME.fullmatch(value) else [(f"{name!r} is {quoted(value)}, not a time", hint)]
-        elif name != "namespaces":
-            wrong.append((f"{quoted(name)} is not a known option", "Remove it."))
-        elif NAMESPACE not in value.split(",") or any(mark in value for mark in "*?!"):
-            hint = f'Write it without a wildcard: namespaces="{NAMESPACE}"'
-            wrong.append((f"'namespaces' is {quoted(value)}, not that of rag-eval", hint))
-    names = [name for name, _ in given]
-    if len(set(names)) < len(names):
-        wrong.append(("an option is repeated", "Write each option once."))
-    if "namespaces" not in names:
-        wrong.append(("'namespaces' is missing", needed))
-    return wrong[0] if wrong else None
+def _limits_key(options: str) -> bool:
+    """Return whether options name the namespace of gold, without wildcards, and at most the times of a key."""
+    given = re.findall(r'([a-z-]+)="([^"]*)"', options, re.IGNORECASE)
+    names = [name.lower() for name, _ in given]
+    spaces = dict(zip(names, (value for _, value in given), strict=True)).get("namespaces", "")
+    is_exact = NAMESPACE in spaces.split(",") and not any(mark in spaces for mark in "*?!")
+    return is_exact and len(set(names)) == len(names) and _OPTIONS.fullmatch(options) is not None
 
 
-def _wrong_key(kind: str | None, key: str | None) -> tuple[str, str] | None:
-    if kind not in KEY_TYPES:
-        return f"{quoted(kind or '')} is not a known key type", f"Use one of: {', '.join(KEY_TYPES)}."
+def _is_key(kind: str, key: str) -> bool:
+    """Return whether a key in base64 has parts, the type first, each with its length in four bytes before it."""
     try:
-        blob = base64.b64decode(key or "", validate=True)
-    except (binascii.Error, ValueError):
-        blob = b""
-    parts, start = [], 0  # the type first, each with its length in four bytes before it
+        blob = base64.b64decode(key, validate=True)
+    except ValueError:
+        return False
+    parts, start = [], 0
     while start < len(blob):
         end = start + 4 + int.from_bytes(blob[start : start + 4], "big")
         parts.append(blob[start + 4 : end])
         start = end
-    if start == len(blob) and len(parts) > 1 and parts[0] == kind.encode():
-        return None
-    return f"the key is not a valid {kind} key", "Copy the whole second word of the .pub file."
+    return start == len(blob) and len(parts) > 1 and parts[0] == kind.encode()
 
 
 class Author(NamedTuple):
