@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from rag_eval.stats.tally import Score
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     Level = Literal["case", "run"]
     DependsOn = Literal["case", "features", "ranking", "leaks", "labels"]
 
-MEAN = {"": "mean"}
 UNBOUNDED = ("count", "amount")
 """Scales without a greatest score."""
 
@@ -41,20 +40,20 @@ class Metric(Struct, frozen=True):
     perspective: str
     summary: str
     text: str
-    better: Better
-    scale: Scale
-    applies: str
-    needs: tuple[str, ...]
-    source: str
-    cutoff: bool
-    version: int
     score: Callable[..., Score | None]
-    folds: Mapping[str, str]
+    applies: str
+    source: str
     settings: tuple[str, ...]
-    unit: str
-    level: Level
-    depends_on: DependsOn
-    maximum: int | None
+    needs: tuple[str, ...] = ()
+    better: Better = "higher"
+    scale: Scale = "rate"
+    cutoff: bool = False
+    version: int = 1
+    folds: Mapping[str, str] = field(default_factory=lambda: {"": "mean"})
+    unit: str = ""
+    level: Level = "case"
+    depends_on: DependsOn = "case"
+    maximum: int | None = None
 
     @property
     def top(self) -> float | None:
@@ -68,51 +67,27 @@ class Metric(Struct, frozen=True):
 
 
 def metric(
-    applies: str,
-    *,
-    source: str,
-    better: Better = "higher",
-    scale: Scale = "rate",
-    needs: str = "",
-    cutoff: bool = False,
-    version: int = 1,
-    folds: Mapping[str, str] = MEAN,
-    settings: str | None = None,
-    unit: str = "",
-    level: Level = "case",
-    name: str = "",
-    depends_on: DependsOn = "case",
-    maximum: int | None = None,
+    applies: str, *, name: str = "", needs: str = "", settings: str | None = None, **fields: Any
 ) -> Callable[[Callable[..., Score | None]], Metric]:
     """Make a :class:`Metric` of a function: its name, its module's metric group, its docstring's words.
 
-    ``applies`` names the cases that it applies to, ``source`` is the source of its definition. ``name`` is for a
-    function that several metrics share. By default a score depends on the refusal settings, except for a metric of a
-    ranking or of a run.
+    ``name`` is for a function that several metrics share. By default a score depends on the refusal settings, except
+    for a metric of a ranking or of a run. ``fields`` are further fields of the metric, ``source`` at least.
     """
 
     def build(function: Callable[..., Score | None]) -> Metric:
         text = " ".join((function.__doc__ or "").split())
-        usual = "" if depends_on == "ranking" or level == "run" else "refusal"
+        usual = "" if fields.get("depends_on") == "ranking" or fields.get("level") == "run" else "refusal"
         return Metric(
-            name=(name or function.__name__) + ("@k" if cutoff else ""),
+            name=(name or function.__name__) + ("@k" if fields.get("cutoff") else ""),
             perspective=function.__module__.rsplit(".", 1)[-1],
             summary=text.split(". ")[0].rstrip(".") + ".",
             text=text,
-            better=better,
-            scale=scale,
-            applies=applies,
-            needs=tuple(needs.split()),
-            source=source,
-            cutoff=cutoff,
-            version=version,
             score=function,
-            folds=folds,
+            applies=applies,
             settings=tuple((usual if settings is None else settings).split()),
-            unit=unit,
-            level=level,
-            depends_on=depends_on,
-            maximum=maximum,
+            needs=tuple(needs.split()),
+            **fields,
         )
 
     return build
