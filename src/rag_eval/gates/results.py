@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
 from operator import attrgetter
@@ -198,33 +198,16 @@ class QuestionRow(Struct, gc=False, forbid_unknown_fields=True):
 
 def impossible(questions: Sequence[Question]) -> str:
     """Describe the first score that its metric cannot produce; return an empty text if every score is possible."""
-    wrong = []
-    for name, scores in _columns([case.scores for case in questions]):
-        # A list, which is allowed only for a labelled score, is not hashable.
-        distinct = scores if list in set(map(type, scores)) else set(scores)
-        wrong += [name for score in distinct if not _fits(of_column(name), score)]
-    for case in questions if wrong else ():
-        for name, score in case.scores.items():
-            if not _fits(of_column(name), score):
-                return f"{quoted(case.qid, 40)} has an impossible score: {quoted(name, 40)} cannot be {quoted(score)}"
+
+    def wrong_scores(scores: CaseScores) -> list[tuple[str, JsonScore]]:
+        return [(name, score) for name, score in scores.items() if not _fits(of_column(name), score)]
+
+    split = score_splitter(wrong_scores)
+    for case in questions:
+        wrong, others = split(case.scores)
+        for name, score in wrong or wrong_scores(others):
+            return f"{quoted(case.qid, 40)} has an impossible score: {quoted(name, 40)} cannot be {quoted(score)}"
     return ""
-
-
-def _columns(cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Collection[Any]]]:
-    """Yield the scores under each name, in parts: values that many cases share are checked once."""
-    by_layout: dict[int, list[Scores]] = {}
-    others: dict[str, list[Any]] = {}
-    for case in cases:
-        if isinstance(case, Scores):
-            by_layout.setdefault(id(case.positions), []).append(case)
-        else:
-            for name, score in case.items():
-                others.setdefault(name, []).append(score)
-    for group in by_layout.values():  # cases with the same columns
-        shared = {id(case.shared_scores): case.shared_scores for case in group}.values()
-        columns = [*zip(*shared, strict=True), *zip(*(case.case_scores for case in group), strict=True)]
-        yield from ((name, columns[index]) for name, index in group[0].positions.items())
-    yield from others.items()
 
 
 def _fits(metric: Metric | None, score: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copyreg
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
@@ -188,6 +189,7 @@ def column_of(name: str) -> str:
     return _PLAIN[name].column if name in _PLAIN else name
 
 
+@lru_cache(maxsize=1024)  # asked for each score of a baseline
 def of_column(name: str) -> Metric | None:
     """Return the metric of a column, such as ``recall@5`` or ``latency_total_ms``; None if unknown."""
     cut = CUTOFF.fullmatch(name)
