@@ -7,7 +7,6 @@ import posixpath
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING
 
 from rag_eval.analysis.policy_changes import changes
 from rag_eval.analysis.report import rejudge
@@ -17,19 +16,15 @@ from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.contract.settings import Verdict, parse_reply
 from rag_eval.errors import Finding, Note
 from rag_eval.gates.integrity import commit_of, levelled, levels_of
+from rag_eval.gates.policy import Policy
 from rag_eval.gates.selection import select_measures
-from rag_eval.git.snapshots import Irregular, follow_links, read_regular
-from rag_eval.governance.gold_review import gold_at
+from rag_eval.git.snapshots import CommitTree, Irregular, Tree, follow_links, read_regular
+from rag_eval.governance.gold_review import ReviewContext, gold_at
 from rag_eval.readers.gates_file import in_folder_of, read_verdicts
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run.base_policy import gates_about, gates_left_behind, gold_named_by, policy_in, standard_gates_paths
 from rag_eval.run.scored import rescore
-
-if TYPE_CHECKING:
-    from rag_eval.gates.policy import Policy
-    from rag_eval.git.snapshots import CommitTree, Tree
-    from rag_eval.governance.gold_review import ReviewContext
 
 _NAMED, _VERDICTS_NAMED = 5, 3
 _ONLY = "Name the file only in the gates file."

@@ -12,37 +12,39 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rag_eval.analysis import gold_impact
-from rag_eval.analysis.gold_impact import GoldChange
+from rag_eval.analysis.gold_impact import GateTurn, GoldChange
 from rag_eval.analysis.policy_changes import loosened_gates
-from rag_eval.analysis.report import SignedAt, rejudge
+from rag_eval.analysis.report import Earlier, Report, SignedAt, rejudge
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import Finding, InputError, Note, Problem, UsageError
-from rag_eval.gates.policy import BOUNDS
+from rag_eval.gates.policy import BOUNDS, GateResult, Policy
 from rag_eval.gates.selection import by_conversation
-from rag_eval.git.snapshots import NOTHING, Irregular, differing, follow_links, has_path, is_folder, read, read_regular
+from rag_eval.git.snapshots import (
+    NOTHING,
+    Irregular,
+    Tree,
+    differing,
+    follow_links,
+    has_path,
+    is_folder,
+    read,
+    read_regular,
+)
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
 from rag_eval.gold.signoff import repository
 from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, proves, unchecked
-from rag_eval.readers.gold_file import StoredGold, stored_gold_set
+from rag_eval.readers.gold_file import GoldSet, StoredGold, stored_gold_set
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.run_file import sidecar_of
 from rag_eval.readers.source import PACKED
+from rag_eval.run.authority import Authority
 from rag_eval.run.base_policy import gates_about, gold_named_by, stored_at
-from rag_eval.run.scored import rescore, rescore_on
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.gold_impact import GateTurn
-    from rag_eval.analysis.report import Earlier, Report
-    from rag_eval.gates.policy import GateResult, Policy
-    from rag_eval.git.snapshots import Tree
-    from rag_eval.readers.gold_file import GoldSet
-    from rag_eval.run.authority import Authority
-    from rag_eval.run.options import Options
-    from rag_eval.run.scored import ScoredRun
+from rag_eval.run.options import Options
+from rag_eval.run.scored import ScoredRun, rescore, rescore_on
 
 RULES = tuple(
     "no-substr substr-white-space substr-character substr-refusal substr-in-question substr-stop-words "

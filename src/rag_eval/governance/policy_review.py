@@ -7,29 +7,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rag_eval.analysis.policy_changes import PolicyChange, PolicyEffects, changes, loosened_gates
-from rag_eval.analysis.report import Base, rejudge, with_diagnosis, with_verdict
+from rag_eval.analysis.report import Base, Report, rejudge, with_diagnosis, with_verdict
 from rag_eval.common.escaping import quoted, some
 from rag_eval.errors import Finding, Note
 from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, degenerate_findings, levels_of, verdict_findings
 from rag_eval.gates.missing_fields import counts_failures
-from rag_eval.gates.policy import merge_gates
+from rag_eval.gates.policy import Policy, merge_gates
 from rag_eval.gates.selection import scope_of
 from rag_eval.git.snapshots import read, read_regular
 from rag_eval.governance.circumstances import USUAL, circumstances, review_verdicts, same_meaning, unscored_gold
 from rag_eval.governance.gold_review import ReviewContext, review_gold, signoff_policy_at, violations_of_base_policy
 from rag_eval.readers.gates_file import in_folder_of
+from rag_eval.run.authority import Authority
 from rag_eval.run.base_policy import policy_in
-from rag_eval.run.scored import rescore
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
-    from rag_eval.gates.policy import Policy
-    from rag_eval.run.authority import Authority
-    from rag_eval.run.options import Options
-    from rag_eval.run.scored import ScoredRun
+from rag_eval.run.options import Options
+from rag_eval.run.scored import ScoredRun, rescore
 
 _BY_BASELINE = ("must-pass-broken", "must-pass-gone", "must-pass-unjudged", "must-pass-unknown", "slices-disagree")
 _NAMED = 5

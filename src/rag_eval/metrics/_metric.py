@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
-if TYPE_CHECKING:
-    from rag_eval.stats.tally import Score
+from rag_eval.stats.tally import Score
 
-    Better = Literal["higher", "lower"]
-    Scale = Literal["rate", "share", "real", "count", "amount", "labelled"]
-    Level = Literal["case", "run"]
-    DependsOn = Literal["case", "features", "ranking", "leaks", "labels"]
+Better = Literal["higher", "lower"]
+Scale = Literal["rate", "share", "real", "count", "amount", "labelled"]
+Level = Literal["case", "run"]
+DependsOn = Literal["case", "features", "ranking", "leaks", "labels"]
 
 UNBOUNDED = ("count", "amount")
 """Scales without a greatest score."""

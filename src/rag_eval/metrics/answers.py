@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
-from rag_eval.cases import GOOD, label
+from rag_eval.cases import GOOD, Case, label
 from rag_eval.metrics._metric import metric
-
-if TYPE_CHECKING:
-    from rag_eval.cases import Case
 
 _PHRASE = re.compile(r"[a-z0-9][a-z0-9\-\s]{4,}")
 _SHORTEST_PHRASE = 5

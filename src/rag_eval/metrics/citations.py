@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rag_eval.cases import Case
 from rag_eval.cases.ranking import matches, section_of, sections_of
 from rag_eval.metrics._metric import metric
+from rag_eval.stats.tally import Ratio
 from rag_eval.textual.tokens import content_words, passage
-
-if TYPE_CHECKING:
-    from rag_eval.cases import Case
-    from rag_eval.stats.tally import Ratio
 
 _OF_EVIDENCE: dict[str, Any] = {
     "source": "RAG-server framework",

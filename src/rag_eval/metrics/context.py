@@ -10,15 +10,11 @@ from functools import lru_cache
 from itertools import combinations, repeat
 from math import fsum, log, sqrt
 from operator import mul
-from typing import TYPE_CHECKING
 
+from rag_eval.cases import Case
 from rag_eval.metrics._metric import metric
-from rag_eval.stats.tally import DECIMALS
+from rag_eval.stats.tally import DECIMALS, Ratio
 from rag_eval.textual.tokens import passage, tokens
-
-if TYPE_CHECKING:
-    from rag_eval.cases import Case
-    from rag_eval.stats.tally import Ratio
 
 _REMEMBERED = 1 << 9  # lists of chunks
 _SEVERAL = "items with two or more chunk texts"

@@ -5,14 +5,11 @@ docs/groundedness.md describes how sentences are compared with chunks, and how f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rag_eval.cases import Case
 from rag_eval.metrics._metric import metric
-from rag_eval.stats.tally import DECIMALS
-
-if TYPE_CHECKING:
-    from rag_eval.cases import Case
-    from rag_eval.stats.tally import Ratio
+from rag_eval.stats.tally import DECIMALS, Ratio
 
 _CHECKED = "answers with chunk texts and a sentence to check"
 _TERMS: dict[str, Any] = {"source": "enterprise framework", "version": 7}

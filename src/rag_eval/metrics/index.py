@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval.metrics._metric import metric
+from rag_eval.stats.tally import Ratio
 
-if TYPE_CHECKING:
-    from rag_eval.stats.tally import Ratio
-
-    About = Mapping[str, Any]
+About = Mapping[str, Any]
 
 _TERMS: dict[str, Any] = {"source": "core metrics", "better": "lower", "scale": "share", "level": "run"}
 

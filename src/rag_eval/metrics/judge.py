@@ -5,14 +5,12 @@ docs/judge.md describes how verdicts are recorded, and what a gate on one needs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rag_eval.cases import Case
 from rag_eval.contract.settings import MOST
 from rag_eval.metrics._metric import metric
-
-if TYPE_CHECKING:
-    from rag_eval.cases import Case
-    from rag_eval.stats.tally import Ratio
+from rag_eval.stats.tally import Ratio
 
 _POINTS: dict[str, Any] = {"settings": "refusal judge", "scale": "count", "unit": "points", "maximum": MOST}
 

@@ -6,14 +6,11 @@ Time and money are spent on attacks too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rag_eval.metrics._metric import metric
-
-if TYPE_CHECKING:
-    from rag_eval.cases import Case
-    from rag_eval.contract import Settings, Usage
-    from rag_eval.metrics._metric import Metric
+from rag_eval.cases import Case
+from rag_eval.contract import Settings, Usage
+from rag_eval.metrics._metric import Metric, metric
 
 _TERMS: dict[str, Any] = {"source": "core metrics", "better": "lower", "settings": ""}
 _MILLION = 1_000_000

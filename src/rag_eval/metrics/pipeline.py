@@ -6,12 +6,10 @@ does not apply: a certain success would only raise the value. A missing trace fa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rag_eval.cases import Case
 from rag_eval.metrics._metric import metric
-
-if TYPE_CHECKING:
-    from rag_eval.cases import Case
 
 _UNSURE = 0.5
 _TERMS: dict[str, Any] = {"source": "enterprise framework", "settings": ""}

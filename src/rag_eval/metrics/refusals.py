@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from rag_eval.cases import Case
 from rag_eval.metrics._metric import metric
-
-if TYPE_CHECKING:
-    from rag_eval.cases import Case
 
 
 @metric("unanswerable items", source="reference scorer", better="lower", depends_on="features")

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import fsum, log2
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rag_eval.cases import Case
+from rag_eval.cases.ranking import Ranking
 from rag_eval.metrics._metric import metric
-
-if TYPE_CHECKING:
-    from rag_eval.cases import Case
-    from rag_eval.cases.ranking import Ranking
-    from rag_eval.stats.tally import Ratio
+from rag_eval.stats.tally import Ratio
 
 _LABELLED = "answerable items with relevance labels"
 

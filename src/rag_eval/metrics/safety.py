@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rag_eval.cases import Case
 from rag_eval.metrics._metric import metric
-
-if TYPE_CHECKING:
-    from rag_eval.cases import Case
 
 _LEAKAGE: dict[str, Any] = {
     "source": "enterprise framework, leakage categories",

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval.analysis.policy_changes import changes
 from rag_eval.common.escaping import quoted
@@ -18,6 +18,7 @@ from rag_eval.errors import InputError, RagEvalError, UsageError
 from rag_eval.gates.policy import Policy
 from rag_eval.git.snapshots import (
     NOTHING,
+    CommitTree,
     Irregular,
     Tree,
     deleted,
@@ -34,11 +35,8 @@ from rag_eval.readers.gold_file import StoredGold, read_gold, stored_gold_set
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.readers.strict_json import JsonError, decode
+from rag_eval.run.authority import Authority
 from rag_eval.scoring.scorer import plain_question
-
-if TYPE_CHECKING:
-    from rag_eval.git.snapshots import CommitTree
-    from rag_eval.run.authority import Authority
 
 _NAMED = 5
 _SHARED = 10  # per cent of the smaller gold set; two systems may both ask a common question

@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, fsum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
+from rag_eval.metrics import Measure, Metric
 from rag_eval.stats import intervals
 from rag_eval.stats.agreement import auc_interval, doubled_wins, hit_rate_interval
-from rag_eval.stats.intervals import Interval, interval
+from rag_eval.stats.intervals import BetweenRuns, Interval, interval
 from rag_eval.stats.paired import (
     Units,
     above_percentile,
@@ -33,12 +34,8 @@ from rag_eval.stats.paired import (
 )
 from rag_eval.stats.tally import DECIMALS, JsonScore, Score, Tally, Value, as_float, mean, tally
 
-if TYPE_CHECKING:
-    from rag_eval.metrics import Measure, Metric
-    from rag_eval.stats.intervals import BetweenRuns
-
-    Pair = tuple[JsonScore | None, JsonScore | None]
-    Unit = tuple[tuple[Any, int], ...]
+Pair = tuple[JsonScore | None, JsonScore | None]
+Unit = tuple[tuple[Any, int], ...]
 
 
 class Fold(Struct, frozen=True):

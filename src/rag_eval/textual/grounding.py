@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, compress, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rag_eval.contract import Grounding
 from rag_eval.textual.refusals import says_nothing
@@ -33,9 +34,6 @@ from rag_eval.textual.words import (
     word_list,
     words,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 _LIMITS = Grounding()
 _CLAIM_MADE = 0.8  # the share of a claim's content words that an answer has if it makes the claim

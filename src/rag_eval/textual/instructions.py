@@ -8,17 +8,14 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from binascii import Error
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from rag_eval.textual import read_table
 from rag_eval.textual.tokens import fold
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _FIRST_TAG = 0xE0000
 _FILLERS = {

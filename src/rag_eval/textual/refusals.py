@@ -29,19 +29,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from rag_eval.textual import read_table
 from rag_eval.textual.tokens import fold, holds_any, tokens
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    Kind = Literal["declines", "lacks", "whole", "empty"]
+Kind = Literal["declines", "lacks", "whole", "empty"]
 
 VERSION = 10
 """Version of the patterns and limits below. Scores are comparable only under the same version."""

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from itertools import chain, compress, pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from rag_eval.textual import read_table
 from rag_eval.textual.tokens import STOP_WORDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MAX_PIECES = 1 << 16  # distinct pieces that are remembered; then all are forgotten, which changes no result
 _MAX_WORD = 64  # characters of a piece that is remembered, and digits of a number that is read as one
