@@ -107,6 +107,18 @@ def test_two_trace_files_are_two_runs_and_the_first_is_the_base(rag, project):
     ]
 
 
+def test_a_significant_difference_whose_interval_contains_0_is_named(rag, project):
+    write_rows(project / "eval" / "gold.jsonl", [gold_row(qid=f"Q{n}", gold_citations=["a"]) for n in range(9)])
+    for name, retrieved in (("first", ["a", "b"]), ("second", ["b", "a"])):
+        rows = [trace_row(qid=f"Q{n}", retrieved_ids=retrieved, answer_json=REFUSED) for n in range(9)]
+        write_rows(project / f"{name}.jsonl", rows)
+    asked = ["first.jsonl", "second.jsonl", "--metric", "mrr,recall@1"]
+    against = cells(compared(rag, *asked), "mrr")[1]["against"]
+    assert against["result"] == "worse"
+    assert against["low"] < 0 < against["high"]
+    assert "contains 0: mrr." in rag("compare", *asked)[1].replace("\n", " ")
+
+
 def test_the_runs_in_one_file_are_columns_of_their_own(rag, project):
     rows = [*traces("1111", run="beta"), *traces("1101", run="alpha")]
     write_rows(project / "t.jsonl", rows)

@@ -46,6 +46,7 @@ _COLUMNS = ("change", "interval", "p", "p (Holm)", "better", "worse", "same", "r
 _PERTURBATIONS = ["perturbation", "effect on the run", "cases", "stopped from", "by"]
 _ERRORS = ["gate", "test", "n", "noise", "fails unchanged", "fails at 3/4 of the margin", "misses a drop"]
 _CATCHES = ["gate or finding", "perturbation", "caught from", "effect"]
+_WIDE = "Significant, although the interval, which assumes nothing about the scores and so is wider, contains 0"
 _ARROW = {"higher": "↑", "lower": "↓"}
 
 
@@ -170,16 +171,19 @@ def _value(cell: Cell | AllOfK, name: str = "") -> str:
 
 
 def _differences(comparison: SideBySide, index: int, run: Standing, formatter: TextFormatter) -> Section:
-    rows, equal = [], []
+    rows, equal, wide = [], [], []
     for row in comparison.metrics:
         item = row.cells[index].against
         if item and (item.wins or item.losses or item.difference):
             rows.append([_metric(row, formatter), *_difference(comparison, row, item)])
+            if item.result in ("better", "worse") and (item.low or 0) <= 0 <= (item.high or 0):
+                wide.append(row.name)
         elif item:
             equal.append(row.name)
     title = " against ".join(formatter.code(item.name, _NAME) for item in (run, comparison.runs[comparison.base]))
     blocks = paragraphs(f"Equal in every case: {some(equal, _NAMED, formatter.code)}." if equal else "")
     blocks += table_of(title, ["metric", *_COLUMNS], rows)
+    blocks += paragraphs(f"{_WIDE}: {some(wide, _NAMED, formatter.code)}." if wide else "")
     if run.flips:
         cut = [f"The first {_FLIPS} are shown; --format json has all."] if len(run.flips) > _FLIPS else []
         flips = [
