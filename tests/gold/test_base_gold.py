@@ -63,6 +63,21 @@ def test_moved_gold_is_compared_by_qid(project, score, name):
     assert "gold-fits-output" in codes(report)
 
 
+def test_items_with_other_bytes_and_the_same_content_are_called_reformatted(project, score, capsys):
+    project.branch("pr")
+    rows = [json.dumps(dict(sorted(row.items())), separators=(",", ":")) for row in widened()]
+    project.write("eval/gold.jsonl", "".join(f"{row}\n" for row in rows).encode())
+    project.done()
+    report, count = score(), len(GOLDS) - 1
+    verbs = {qid: verb for qid, (verb, *_) in changed(report).items()}
+    assert verbs == {row["qid"]: "changed" if row["qid"] == "Q1" else "reformatted" for row in GOLDS}
+    (note,) = (note["message"] for note in report["notes"] if "reformatted" in note["message"])
+    changes = "changed: Q1 (gold_claim_substr, gold_citations)"
+    assert note == f"{count} gold items are reformatted, with the same content; {changes}"
+    main(["score", "--base=main"])
+    assert f"This change edits the gold: 1 changed, {count} reformatted." in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize("name", FORMS)
 def test_gold_that_only_moves_is_no_change(project, score, name):
     project.branch("pr")

@@ -14,7 +14,7 @@ from rag_eval.gates.policy import MARGINS, GateResult
 from rag_eval.gates.results import Question
 from rag_eval.gates.selection import field_values
 
-_Verb = Literal["added", "changed", "removed"]
+_Verb = Literal["added", "changed", "reformatted", "removed"]
 _NAMED = 5
 _FIELDS = dict(zip(Gold.__struct_fields__, Gold.__struct_encode_fields__, strict=True))
 """The name in a file by the name in a record."""
@@ -24,8 +24,9 @@ _REASON = "Keep the questions, or give the reason for removing them."
 
 
 class GoldChange(NamedTuple):
-    """A changed gold item, and the label of its case on these traces before and after; a mutation changes its question.
+    """An edited gold item, and the label of its case on these traces before and after; a mutation changes its question.
 
+    A reformatted item has the same content in other bytes, so it needs a sign-off, but no score can change.
     ``before`` is None for an added item, ``after`` for a removed one; both are None if the old gold could not be
     scored. If no trace answers a removed item, ``before`` is its label in the baseline, None if it has none there.
     """
@@ -96,7 +97,7 @@ def findings(
     ``old`` and ``new`` the gold items. The answer to a removed item may have another qid.
     """
     if fixed := [change.qid for change in changed if change.fixes]:
-        fields = {name for qid in fixed if qid in old and qid in new for name in _changed_fields(old[qid], new[qid])}
+        fields = {name for qid in fixed if qid in old and qid in new for name in changed_fields(old[qid], new[qid])}
         what = f" (changed: {', '.join(sorted(fields))})" if fields else ""
         also = f"; this change also edits {_joined(other_files)}" if other_files else ""
         makes = quantity(len(fixed), "gold change makes a failing answer", "gold changes make failing answers")
@@ -127,17 +128,17 @@ def findings(
 def written_differently(
     changed: Sequence[GoldChange], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str
 ) -> list[Note]:
-    """Return a note on changed items with the same content, which names the others: they could hide among many."""
+    """Return a note on reformatted items, which names those with other content: they could hide among many."""
+    reformatted = sum(change.verb == "reformatted" for change in changed)
     qids = [change.qid for change in changed if change.verb == "changed"]
-    others = [f"{qid} ({', '.join(names)})" for qid in qids if (names := _changed_fields(old[qid], new[qid]))]
-    if len(others) == len(qids):
-        return []
-    same = f"{len(qids) - len(others)} of {quantity(len(qids), 'changed gold item')} have the same content"
-    also = f"; the others are {_joined(others)}" if others else ""
-    return [Note(file, 0, f"{same}, written differently{also}")]
+    others = [f"{qid} ({', '.join(changed_fields(old[qid], new[qid]))})" for qid in qids]
+    are = quantity(reformatted, "gold item is reformatted", "gold items are reformatted")
+    also = f"; changed: {_joined(others)}" if others else ""
+    return [Note(file, 0, f"{are}, with the same content{also}")] if reformatted else []
 
 
-def _changed_fields(old: Gold, new: Gold) -> list[str]:
+def changed_fields(old: Gold, new: Gold) -> list[str]:
+    """Return the names of the known fields in which two items differ."""
     return [field for name, field in _FIELDS.items() if getattr(old, name) != getattr(new, name)]
 
 

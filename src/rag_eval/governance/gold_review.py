@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rag_eval.analysis import gold_impact
-from rag_eval.analysis.gold_impact import GateTurn, GoldChange
+from rag_eval.analysis.gold_impact import GateTurn, GoldChange, changed_fields
 from rag_eval.analysis.policy_changes import loosened_gates
 from rag_eval.analysis.report import Earlier, Report, SignedAt, rejudge
 from rag_eval.common.escaping import quantity, quoted
@@ -372,7 +372,8 @@ def compare(context: ReviewContext) -> GoldDiff:
         before, after = old.golds.get(qid), new.golds.get(qid)
         if before and after:
             mutation = (before.question, before.answerable) != (after.question, after.answerable)
-            changes.append(GoldChange(qid, "changed", mutation))
+            is_same = not changed_fields(before, after)
+            changes.append(GoldChange(qid, "reformatted" if is_same else "changed", mutation))
         else:
             changes.append(GoldChange(qid, "removed" if before else "added"))
     return GoldDiff(tuple(changes), old, new)

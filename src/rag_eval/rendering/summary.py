@@ -229,8 +229,8 @@ def gold_counts(report: Report, formatter: TextFormatter) -> list[Block]:
     """Count the changed gold items and the cases that flip because of them."""
     if not report.gold_changes:
         return []
-    verbs = [change.verb for change in report.gold_changes]
-    what = ", ".join(f"{verbs.count(verb)} {verb}" for verb in ("added", "changed", "removed") if verb in verbs)
+    verbs, order = [change.verb for change in report.gold_changes], ("added", "changed", "reformatted", "removed")
+    what = ", ".join(f"{verbs.count(verb)} {verb}" for verb in order if verb in verbs)
     flips = sum(change.flips for change in report.gold_changes)
     cases = quantity(flips, "case") if flips else "no cases"
     head = formatter.strong(f"This change edits the gold: {what}.")
