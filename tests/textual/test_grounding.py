@@ -354,6 +354,38 @@ def test_a_sentence_that_its_source_denies_or_has_with_another_number_or_unit_is
     assert (found.supported, " ".join(chain(*found.mismatches))) == (not mismatch, mismatch)
 
 
+MUSEUM = "The museum was founded in 1921 by Clara Weiss in Vienna."
+RULED = "Главный офис компании находится в Казани с 1998 года."
+
+
+@each_row(
+    ("claim", "chunk", "names"),
+    [
+        ("The museum was founded by Clara Weiss in Salzburg.", MUSEUM, "Salzburg"),
+        ("The museum was founded in 1921 by Otto Brandt.", MUSEUM, "Otto Brandt"),
+        ("The museum is located in Graz, Vienna.", MUSEUM, "Graz"),
+        ("Le siège est à Marseille depuis 1998.", "Le siège est à Lyon depuis 1998.", "Marseille"),
+        ("Главный офис компании находится в Самаре.", RULED, "Самаре"),
+        ("Офис компании находится в городе Казань.", RULED, ""),  # another form
+        ("In 1921, the old Viennese museum was founded.", MUSEUM, ""),
+        ("The museum was founded in 1921 by Clara Maria Weiss.", MUSEUM, ""),  # more of a known name
+        ("The museum was founded by Dr. Weiss for the BBC.", MUSEUM, ""),
+        ("Berlin has a museum that was founded in 1921.", MUSEUM, ""),  # the first word of a sentence
+        ("The Museum Was Founded In Salzburg In 1921.", MUSEUM, ""),  # a title
+        ("Das Museum ist in Salzburg.", "Das Museum ist in Wien.", ""),  # in German all nouns have capitals
+    ],
+)
+def test_a_name_that_neither_chunks_nor_question_have_is_unsupported(claim, chunk, names):
+    found = one(claim, chunk)
+    assert [word for reason, word in found.mismatches if reason == "name"] == names.split()
+    assert not names or found.supported is False
+
+
+def test_a_name_of_the_question_is_not_made_up():
+    checked = ground("The museum was founded in Salzburg.", [MUSEUM], "Was the museum founded in Salzburg?")
+    assert not checked[0].mismatches
+
+
 @pytest.mark.parametrize("written", ["don't", "Don't", "don’t", "do n't", "can't", "won't", "isn't", "ain't", "cannot"])
 def test_a_contraction_denies_however_it_is_cut(written):
     for text in (written, f"we {written} go", f"it is so, {written}.", f'"{written}"'):

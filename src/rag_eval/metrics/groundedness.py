@@ -22,14 +22,14 @@ _COUNT: dict[str, Any] = {
 }
 
 
-@metric(_CHECKED, scale="share", needs="trace.chunks.text", settings="refusal groundedness", **_TERMS)
+@metric(_CHECKED, scale="share", needs="trace.chunks.text", settings="refusal groundedness", **_OF_GIVEN)
 def claim_support(case: Case) -> Ratio | None:
-    """Share of the checked sentences of an answer that the chunks support. A sentence is supported if its groundedness reaches `groundedness.assertion` (`groundedness.inference` for sentences with may, might or likely), no number in it is made up, and the chunks do not deny it. Questions, pleasantries, headings, transitions, code, citations and statements about gaps in the sources are not checked."""  # noqa: E501
+    """Share of the checked sentences of an answer that the chunks support. A sentence is supported if its groundedness reaches `groundedness.assertion` (`groundedness.inference` for sentences with may, might or likely), no number or name in it is made up, and the chunks do not deny it. Questions, pleasantries, headings, transitions, code, citations and statements about gaps in the sources are not checked."""  # noqa: E501
     verdicts = case.verdicts
     return (sum(verdicts), len(verdicts)) if verdicts else None
 
 
-@metric(_CHECKED, settings="refusal groundedness", unit="sentences", **_COUNT, **_TERMS)
+@metric(_CHECKED, settings="refusal groundedness", unit="sentences", **_COUNT, **_OF_GIVEN)
 def unsupported_claims(case: Case) -> int | None:
     """Number of checked sentences of an answer that the chunks do not support."""
     verdicts = case.verdicts

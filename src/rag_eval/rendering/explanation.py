@@ -163,7 +163,9 @@ def _sentence_lines(case: Case) -> Iterator[str]:
             passage = masked_text(case.chunk_texts[evidence.chunk], case.leaks, *sentence["chunk"]["span"])
             yield f"    by {one_line(sentence['chunk']['id'], 60)}: {one_line(passage, _WIDTH)}"
         lacking = {"words in no chunk": sentence["missing"], "numbers in no chunk": sentence["made_up"]}
-        lacking["mismatch"] = [f"{item['reason']}: {item['word']}" for item in sentence["otherwise"]]
+        reasons = [(item["reason"], item["word"]) for item in sentence["otherwise"]]
+        lacking["names in no chunk"] = [word for reason, word in reasons if reason == "name"]
+        lacking["mismatch"] = [f"{reason}: {word}" for reason, word in reasons if reason != "name"]
         yield from (f"    {what}: {_joined([*dict.fromkeys(words)])}" for what, words in lacking.items() if words)
     if case.evidence:
         yield ""

@@ -2,8 +2,8 @@
 
 The value is the mean of three precisions over the words of the answer: the share of its content words that occur in the
 chunks, of its neighbouring words that are neighbours there, and of its neighbouring content words that are near each
-other there. A sentence is supported if its own value is high enough, none of its numbers is made up, and the best
-position does not deny it or have another number or unit.
+other there. A sentence is supported if its own value is high enough, none of its numbers and names is made up, and the
+best position does not deny it or have another number or unit.
 """
 
 from __future__ import annotations
@@ -49,7 +49,13 @@ _MAX_PLACES = 64  # places of a word in a chunk that are looked at
 _MARGIN = 3  # words around a place that are read with it
 _SCOPE = 5  # words behind a negation in which the word that it denies occurs
 _CONDITIONS, _NOT_ONLY = map(word_list, ("conditions", "not_only"))
+_CAPITAL = "A-ZÀ-ÖØ-ÞĆČĐĘĞİŁŃŘŚŞŠŹŻŽΑ-ΩІЇЄЁА-Я"
+_NAME = re.compile(rf"(?<!\w)[{_CAPITAL}](?=[^\W\d_])[^{_CAPITAL}\W]\w*(?:[ \-][{_CAPITAL}]\w+)*\b(?!\. )")
+_NAME_ROOT = 4  # letters that the forms of a name have in common: *Paris*, *Parisian*
+_BEFORE_NAME = ' ,"“'
+_TITLE = 0.7  # the share of capitals from which they show no names
 _UNITS = frozenset(map(stem, word_list("units"))) | {"m"}
+_GERMAN = word_list("german")  # which writes all nouns with a capital
 _MONTHS = frozenset(word_list("months")) | frozenset(map(stem, word_list("months")))
 _VAGUE = NEGATIONS | word_list("quantifiers")  # content words without which a place is compared with a sentence
 _CURRENCIES = frozenset(map(stem, CURRENCIES.values()))
@@ -66,8 +72,8 @@ class Checked(NamedTuple):
     """A sentence and its support by the chunks, from 0 to 1.
 
     ``words``, ``neighbours`` and ``near`` are counts: how many content words, pairs of words and pairs of content words
-    the chunks have, of how many. ``missing`` and ``made_up`` are places in its words. ``mismatches`` are contradictions
-    by the best place: a reason (``negation``, ``number`` or ``unit``) and a key.
+    the chunks have, of how many. ``missing`` and ``made_up`` are places in its words. ``mismatches`` are a reason and a
+    key: what the best place contradicts (``negation``, ``number`` or ``unit``), or a ``name`` that is made up.
     """
 
     sentence: Sentence
@@ -195,6 +201,10 @@ class Index:
         self.new_pairs = set(chain.from_iterable([part.pairs for part in parts]))
         self.new_pairs.difference_update(*[source.pairs for source in self.sources])
 
+    def has_root(self, root: str) -> bool:
+        """Return whether a word of the chunks begins with some letters."""
+        return any([key.startswith(root) for source in self.sources for key in source.places])
+
     def is_near(self, first: str, second: str, distance: int = _NEAR) -> bool:
         """Return whether two words occur within so many words of each other in a chunk."""
         for places in [source.places for source in self.sources]:
@@ -261,9 +271,30 @@ def _check(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) 
             together = near = 0
     counts = (count - len(missing), count), (together, len(pairs)), (near, count - 1)
     support = _mean_share(*counts)
+    if kind in CHECKED and missing:
+        wrong += tuple([("name", key) for key in _made_up_names(claim, sentence, index, asked)])
     if kind in CHECKED and support < _MAX_GAP_SUPPORT and says_nothing(claim[sentence.start : sentence.end]):
         sentence = sentence._replace(kind="gap")
     return Checked(sentence, *counts, support, missing, invented, wrong)
+
+
+def _made_up_names(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) -> list[str]:
+    """Return the keys of names of which no word is in the chunks, in any form, or in the question.
+
+    A name begins with a capital inside of a sentence. German writes all nouns so, and titles all words.
+    """
+    text, made_up = claim[sentence.start : sentence.end], list[str]()
+    for match in _NAME.finditer(text):
+        before = text[: match.start()].rstrip(_BEFORE_NAME)
+        parts = [key for key in keys(match[0]) if key not in FUNCTION]
+        if not before[-1:].isalnum() or before.rpartition(" ")[2][0].isupper() or not index.missing.issuperset(parts):
+            continue
+        roots = [part[: min(_NAME_ROOT, max(3, len(part) - 1))] for part in parts]
+        if asked.isdisjoint(parts) and not any(map(index.has_root, roots)):
+            made_up += parts
+    written = text.split() if made_up else []
+    is_title = sum([word[0].isupper() for word in written]) > max(2, _TITLE * len(written))
+    return [] if is_title or not _GERMAN.isdisjoint(claim.casefold().split()) else made_up
 
 
 def _has_basis(sentence: Sentence, place: int, index: Index) -> bool:
