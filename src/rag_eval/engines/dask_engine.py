@@ -15,20 +15,7 @@ from typing import Any, BinaryIO
 
 from rag_eval.common.escaping import quoted
 from rag_eval.common.version import __version__
-from rag_eval.engines import ExecutionOptions
-from rag_eval.engines.work import (
-    ByteRange,
-    File,
-    LocalFile,
-    RangeResult,
-    Task,
-    Work,
-    byte_ranges,
-    merge,
-    score_range,
-    update_digest,
-    usable_cores,
-)
+from rag_eval.engines import ExecutionOptions, work
 from rag_eval.errors import MissingExtra, RagEvalError
 from rag_eval.readers.problems import Unreadable
 from rag_eval.readers.source import Remote, is_url, open_regular
@@ -41,7 +28,7 @@ _LONG_PATIENCE = "120s"  # until there is a worker: clusters that grow on demand
 _ATTEMPTS = 4  # for a range, or for sending the gold again
 
 
-def run(task: Task, _: BinaryIO, size: int) -> Scorer | None:
+def run(task: work.Task, _: BinaryIO, size: int) -> Scorer | None:
     """Return the scorer of a file of ``size`` bytes; None if it has a problem.
 
     MissingExtra without dask; RagEvalError if no scheduler answers, or workers cannot do it.
@@ -50,26 +37,26 @@ def run(task: Task, _: BinaryIO, size: int) -> Scorer | None:
         workers = _workers(client)
         path = task.path if is_url(task.path) else os.path.realpath(task.path)
         digest = client.submit(sha256_of, path, pure=False, retries=_ATTEMPTS, priority=1) if task.digests else None
-        cuts = byte_ranges(size, min(max(size // (workers * _ROUNDS), _LEAST_STEP), _MOST_STEP))
+        cuts = work.byte_ranges(size, min(max(size // (workers * _ROUNDS), _LEAST_STEP), _MOST_STEP))
         task.execution.watch.begin(size)
-        scorer = merge(task, _delivered(client, task, path, cuts))
+        scorer = work.merge(task, _delivered(client, task, path, cuts))
         if scorer and task.digests:
             task.digests.record("trace", task.path, _result(digest, path))
         return scorer
 
 
-def _delivered(client: Any, task: Task, path: str, cuts: list[ByteRange]) -> Iterator[RangeResult]:
+def _delivered(client: Any, task: work.Task, path: str, cuts: list[work.ByteRange]) -> Iterator[work.RangeResult]:
     """Yield the results in the order of the ranges; request results that were lost with their workers again."""
     done = attempts = 0
     while done < len(cuts):
         # Every worker has a copy of the gold, so that losing one worker does not lose the gold.
         _await(client)
         sent = client.scatter([task.work], broadcast=True, hash=False)[0]
-        terms = {"work": sent, "path": path, "name": task.path, "pure": False, "retries": _ATTEMPTS}
+        terms = {"inputs": sent, "path": path, "name": task.path, "pure": False, "retries": _ATTEMPTS}
         futures = client.map(score_at, cuts[done:], **terms)
         try:
             for future in futures:
-                result: RangeResult = _result(future, path)
+                result: work.RangeResult = _result(future, path)
                 task.execution.watch.advance(cuts[done].end - cuts[done].start)
                 done += 1
                 task.work.scorer.intern(result.log)
@@ -93,28 +80,28 @@ def _result(future: Any, path: str) -> Any:
         raise RagEvalError(f"{quoted(path)} cannot be read by a worker: {error}") from None
 
 
-def score_at(cut: ByteRange, work: Work, path: str, name: str) -> RangeResult:
+def score_at(cut: work.ByteRange, inputs: work.Work, path: str, name: str) -> work.RangeResult:
     """Score a range of the file at ``path``, which reports call ``name``; workers call this."""
     with _opened(path) as file:
-        return score_range(work, name, file, cut)
+        return work.score_range(inputs, name, file, cut)
 
 
 def sha256_of(path: str) -> str:
     """Return the digest of a file, in hex, computed where the file is stored."""
     digest = sha256()
     with _opened(path) as file:
-        update_digest(digest, file)
+        work.update_digest(digest, file)
     return digest.hexdigest()
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[File]:
+def _opened(path: str) -> Iterator[work.File]:
     try:
         if is_url(path):
             yield Remote(path)
             return
         with open_regular(path, None) as file:
-            yield LocalFile(file.fileno())
+            yield work.LocalFile(file.fileno())
     except Unreadable as error:  # for the result, which names unreadable lines
         raise RagEvalError(f"{quoted(path)}: {error.message} on a worker. {error.hint}") from None
 
@@ -131,7 +118,7 @@ def _client(execution: ExecutionOptions) -> Iterator[Any]:
         with client:
             yield client
         return
-    jobs = execution.jobs or usable_cores()
+    jobs = execution.jobs or work.usable_cores()
     cluster = dask.LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50)
     with cluster, dask.Client(cluster, set_as_default=False) as client:
         yield client

@@ -23,17 +23,7 @@ from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import Finding, InputError, Note, Problem, UsageError
 from rag_eval.gates.policy import BOUNDS, GateResult, Policy
 from rag_eval.gates.selection import by_conversation
-from rag_eval.git.snapshots import (
-    NOTHING,
-    Irregular,
-    Tree,
-    differing,
-    follow_links,
-    has_path,
-    is_folder,
-    read,
-    read_regular,
-)
+from rag_eval.git import snapshots
 from rag_eval.gold.lint import CHECKS, GoldSample, watch
 from rag_eval.gold.signoff import repository
 from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, proves, unchecked
@@ -157,7 +147,7 @@ def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldRevie
         named = (file, head.file, head.trace, sidecar_of(head.trace))
         skipped = {inside for name in named if name and (inside := authority.inside(name))}
         skipped |= {f"{policy.records}/" for policy in signoff_policies(context)}
-        others = differing(authority.fork, authority.after, skipped)
+        others = snapshots.differing(authority.fork, authority.after, skipped)
         answered = {case.qid for case in past.report.questions if case.trace_line} if past else set()
         golds = [side.golds if side else {} for side in (diff.old, diff.new)]
         findings += gold_impact.findings(changes, file, others, answered, *golds)
@@ -221,17 +211,17 @@ def _review_signoff(
     if path is None:
         return [_untracked(context, "is outside the repository")], None
     try:
-        blob = read(context.authority.after, path)
-    except Irregular as error:
-        if not is_folder(error, path):
+        blob = snapshots.read(context.authority.after, path)
+    except snapshots.Irregular as error:
+        if not snapshots.is_folder(error, path):
             raise
         return [_without_items(context, repository.no_items(path))], None
     if blob is None:
         return [_untracked(context, "is not in the commit under test")], None
     if _LFS.match(blob):
-        is_same = blob == read_regular(context.authority.fork, path) and not is_enforced(context)
+        is_same = blob == snapshots.read_regular(context.authority.fork, path) and not is_enforced(context)
         return [] if is_same else [_without_items(context, repository.in_lfs(path))], None
-    if (read(context.authority.head, path) or b"").startswith(PACKED):
+    if (snapshots.read(context.authority.head, path) or b"").startswith(PACKED):
         return [_without_items(context, repository.packed(path))], None
     policies = signoff_policies(context)
     policy_of_gold = next((policy for policy in policies if policy.gold == path), None)
@@ -257,7 +247,7 @@ def signoff_policies(context: ReviewContext) -> list[SignoffPolicy]:
     head = _head_signoff_policy(context)
     path = authority.on_base(context.base.file) if context.base else None
     base = signoff_policy_at(context, authority.gates, path)
-    first = authority.fork is NOTHING or authority.gates is None
+    first = authority.fork is snapshots.NOTHING or authority.gates is None
     return repository.policies_in_force(base, head, named_gold(context), first=first)
 
 
@@ -266,7 +256,7 @@ def _head_signoff_policy(context: ReviewContext) -> SignoffPolicy | None:
     return signoff_policy_at(context, context.authority.head, path)
 
 
-def signoff_policy_at(context: ReviewContext, tree: Tree | None, path: str | None) -> SignoffPolicy | None:
+def signoff_policy_at(context: ReviewContext, tree: snapshots.Tree | None, path: str | None) -> SignoffPolicy | None:
     """Return the sign-off policy of a gates file for the scored gold, None without one."""
     policy = repository.policy_at(tree, path) if tree and path else None
     return policy.for_gold(named_gold(context)) if policy else None
@@ -275,7 +265,7 @@ def signoff_policy_at(context: ReviewContext, tree: Tree | None, path: str | Non
 def named_gold(context: ReviewContext) -> str | None:
     """Return the path of the gold that the caller named, by the links of the base."""
     path = context.authority.on_base(context.options.gold) if context.options.gold else None
-    return follow_links(context.authority.fork, path) if path else None
+    return snapshots.follow_links(context.authority.fork, path) if path else None
 
 
 def is_enforced(context: ReviewContext) -> bool:
@@ -379,21 +369,21 @@ def compare(context: ReviewContext) -> GoldDiff:
     return GoldDiff(tuple(changes), old, new)
 
 
-def _gold_path(context: ReviewContext, tree: Tree) -> str | None:
+def _gold_path(context: ReviewContext, tree: snapshots.Tree) -> str | None:
     """Return the path of the gold of ``tree``: the caller's if it exists there, otherwise the base gates' path.
 
     Without gates on the base it is the path of the scored gold, otherwise the usual one if no gates are about that.
     """
     authority = context.authority
     named = named_gold(context)
-    if named and has_path(tree, named):
+    if named and snapshots.has_path(tree, named):
         return named
     if context.base:
         return gold_named_by(authority, context.base, tree)
     usual = str(Path(context.options.folder, DEFAULT_GOLD))
     is_of_others = bool(gates_about(authority, usual, context.run.inputs.reader))
     paths = map(authority.inside, [context.head.gold] if is_of_others else [context.head.gold, usual])
-    return next((path for path in paths if path and has_path(tree, path)), None)
+    return next((path for path in paths if path and snapshots.has_path(tree, path)), None)
 
 
 def _scored_bytes(context: ReviewContext) -> bytes | None:
@@ -401,9 +391,9 @@ def _scored_bytes(context: ReviewContext) -> bytes | None:
     path = context.authority.inside(context.head.gold)
     try:
         is_file = path is not None and context.authority.after.files(path)
-    except Irregular:
+    except snapshots.Irregular:
         return None
-    return read(context.authority.head, path) if path and is_file else None
+    return snapshots.read(context.authority.head, path) if path and is_file else None
 
 
 def _refuse_other_bytes(context: ReviewContext) -> None:
@@ -415,9 +405,9 @@ def _refuse_other_bytes(context: ReviewContext) -> None:
         raise InputError([Problem(context.head.gold, 0, "", "was changed while the run was scored", fix)])
 
 
-def gold_at(context: ReviewContext, tree: Tree) -> GoldSet | None:
+def gold_at(context: ReviewContext, tree: snapshots.Tree) -> GoldSet | None:
     """Return the gold of a state of the base; None if it has none that can be read."""
-    if tree is NOTHING:
+    if tree is snapshots.NOTHING:
         return None
     try:
         stored = stored_at(context.authority, tree, _gold_path(context, tree), context.run.inputs.base_limits)

@@ -17,21 +17,9 @@ from typing import Any
 from msgspec import Struct
 
 from rag_eval.metrics import Measure, Metric
-from rag_eval.stats import intervals
+from rag_eval.stats import intervals, paired
 from rag_eval.stats.agreement import auc_interval, doubled_wins, hit_rate_interval
 from rag_eval.stats.intervals import BetweenRuns, Interval, interval
-from rag_eval.stats.paired import (
-    Units,
-    above_percentile,
-    complete,
-    effects,
-    has_gaps,
-    mean_difference,
-    other_difference,
-    paired_p,
-    permutation_p,
-    units_of,
-)
 from rag_eval.stats.tally import DECIMALS, JsonScore, Score, Tally, Value, as_float, mean, tally
 
 Pair = tuple[JsonScore | None, JsonScore | None]
@@ -210,7 +198,7 @@ def bounds(measure: Measure) -> tuple[float, float | None]:
 
 
 def difference(
-    measure: Measure, pairs: Counter[Pair] | Units, confidence: float, runs: BetweenRuns | None = None
+    measure: Measure, pairs: Counter[Pair] | paired.Units, confidence: float, runs: BetweenRuns | None = None
 ) -> Interval | None:
     """Return the interval of the first run's figure minus the second's; None if the figure estimates nothing.
 
@@ -219,29 +207,29 @@ def difference(
     if not FOLDS[measure.fold].estimates or measure.metric.level == "run":
         return None
     if measure.fold == "mean":
-        of_cases = mean_difference(pairs, bounds(measure), confidence)  # type: ignore[arg-type]
+        of_cases = paired.mean_difference(pairs, bounds(measure), confidence)  # type: ignore[arg-type]
         if runs is None:
             return of_cases
-        moved = effects(pairs, bounds(measure)).counts  # type: ignore[arg-type]
+        moved = paired.effects(pairs, bounds(measure)).counts  # type: ignore[arg-type]
         value = fsum(effect * count for effect, count in moved.items()) / moved.total()
         top = measure.metric.top
         ends = (None, None) if top is None else (-top, top)
         return intervals.with_runs(of_cases, value, runs, ends, confidence)
     units_of_runs = [_units_of_run(pairs, side) for side in (0, 1)]
     scores_of_runs = [scores_of_units(units) for units in units_of_runs]
-    if isinstance(pairs, Units):
+    if isinstance(pairs, paired.Units):
         enclosing = [interval_over_units(measure, units, confidence) for units in units_of_runs]
     else:
         enclosing = [confidence_interval(measure, scores, confidence) for scores in scores_of_runs]
     values = [aggregate(measure, scores).number for scores in scores_of_runs]
     if None in values or None in enclosing:
         return None
-    return other_difference((float(values[0]), float(values[1])), *enclosing)  # type: ignore[arg-type]
+    return paired.other_difference((float(values[0]), float(values[1])), *enclosing)  # type: ignore[arg-type]
 
 
-def _units_of_run(pairs: Counter[Pair] | Units, side: int) -> Counter[Unit]:
+def _units_of_run(pairs: Counter[Pair] | paired.Units, side: int) -> Counter[Unit]:
     run: Counter[Unit] = Counter()
-    for unit, count in units_of(pairs).items():
+    for unit, count in paired.units_of(pairs).items():
         scores: Counter[Any] = Counter()
         for pair, times in unit:
             scores[pair[side]] += times
@@ -270,7 +258,7 @@ def _labelled(questions: Mapping[Unit, int]) -> tuple[Counter[Unit], Counter[Uni
     return labelled
 
 
-def one_sided_p(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, level: float = 1.0) -> float:
+def one_sided_p(fold: str, worse_first: Counter[Pair] | paired.Units, seed: bytes, *, level: float = 1.0) -> float:
     """Return the one-sided p of the paired test that the first run's figure is no larger; a score may be missing.
 
     ``worse_first`` has the number of cases with each pair of scores, or of units with each pairs: they are swapped
@@ -283,24 +271,24 @@ def one_sided_p(fold: str, worse_first: Counter[Pair] | Units, seed: bytes, *, l
     """
     if fold == "f1":
         return _chance_of_f1(worse_first, seed, level)
-    if fold not in ("mean", "total") and has_gaps(worse_first):
-        worse_first = complete(worse_first)
+    if fold not in ("mean", "total") and paired.has_gaps(worse_first):
+        worse_first = paired.complete(worse_first)
         sides = [[pair[side] for unit in worse_first for pair, _ in unit] for side in (0, 1)]
         if None in [_number(fold, side) for side in sides]:
             return 1.0
     if fold in RANKED:
-        worse_first = above_percentile(worse_first, RANKED[fold])  # type: ignore[arg-type]
+        worse_first = paired.above_percentile(worse_first, RANKED[fold])  # type: ignore[arg-type]
         fold = "mean"
     if fold != "mean":
-        return permutation_p(worse_first, lambda side: _number(fold, side), seed, level=level)
-    return paired_p(worse_first, seed, level=level)  # type: ignore[arg-type]
+        return paired.permutation_p(worse_first, lambda side: _number(fold, side), seed, level=level)
+    return paired.paired_p(worse_first, seed, level=level)  # type: ignore[arg-type]
 
 
-def _chance_of_f1(pairs: Counter[Pair] | Units, seed: bytes, level: float) -> float:
+def _chance_of_f1(pairs: Counter[Pair] | paired.Units, seed: bytes, level: float) -> float:
     """Swap the units that differ; the scores of the others stay unchanged."""
-    moved = Units()
+    moved = paired.Units()
     same: Counter[JsonScore | None] = Counter()
-    for unit, count in units_of(pairs).items():
+    for unit, count in paired.units_of(pairs).items():
         if any([a != b for (a, b), _ in unit]):
             moved[unit] = count
         else:
@@ -311,7 +299,7 @@ def _chance_of_f1(pairs: Counter[Pair] | Units, seed: bytes, level: float) -> fl
         return 2 * hits / (2 * hits + errors) if hits or errors else None
 
     sides = [[pair[side] for unit in moved for pair, _ in unit] for side in (0, 1)]
-    return permutation_p(moved, figure, seed, level=level) if moved and None not in map(figure, sides) else 1.0
+    return paired.permutation_p(moved, figure, seed, level=level) if moved and None not in map(figure, sides) else 1.0
 
 
 def _number(fold: str, scores: Iterable[JsonScore | None]) -> float | None:
