@@ -114,14 +114,10 @@ def levels_of(*policies: Policy) -> dict[str, str]:
     return {code: next(level for level in ("error", "warning", "off") if level in stated[code]) for code in stated}
 
 
-def levelled(finding: Finding, levels: Mapping[str, str]) -> Finding:
-    """Return the finding at the level of the policy."""
-    return finding._replace(level="warning") if levels.get(finding.code) == "warning" else finding
-
-
 def at_levels(findings: Iterable[Finding], levels: Mapping[str, str]) -> list[Finding]:
     """Return the findings that are on, at the levels of the policy."""
-    return [levelled(finding, levels) for finding in findings if levels.get(finding.code) != "off"]
+    stated = [(finding, levels.get(finding.code)) for finding in findings]
+    return [one._replace(level="warning") if level == "warning" else one for one, level in stated if level != "off"]
 
 
 def degenerate_findings(outcomes: Sequence[tuple[CaseOutcome, int]], *policies: Policy) -> list[Finding]:

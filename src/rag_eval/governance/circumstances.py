@@ -14,8 +14,8 @@ from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.contract.settings import Verdict, parse_reply
-from rag_eval.errors import Finding, Note
-from rag_eval.gates.integrity import commit_of, levelled, levels_of
+from rag_eval.errors import Finding, Level, Note
+from rag_eval.gates.integrity import at_levels, commit_of, levels_of
 from rag_eval.gates.policy import Policy
 from rag_eval.gates.selection import select_measures
 from rag_eval.git.snapshots import CommitTree, Irregular, Tree, follow_links, read_regular
@@ -277,16 +277,16 @@ def review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[Note]]:
     findings, notes = list[Finding](), list[Note]()
     before, unread = _recorded_verdicts(context, is_head=False)
     qids = [qid for name, (qid, verdict) in before.items() if now.get(name, verdict) != verdict]
-    severities, file = levels_of(*context.policies), context.head.verdicts
-    if qids and severities["changed-verdict"] != "off":
+    file = context.head.verdicts
+    if qids:
         gates = [gate for policy in context.policies for gate in policy.selected_gates]
         is_gated = any(gate.name.startswith("judge_") and gate.severity == "error" for gate in gates)
         named = ", ".join(quoted(qid, 40) for qid in qids[:_VERDICTS_NAMED]) + (", …" if qids[_VERDICTS_NAMED:] else "")
         message = f"{len(qids)} of {len(before)} recorded verdicts differ from the base branch for the same input"
         fix = "Restore these rows from the base branch. A verdict changes only with its judge or its input."
-        finding = Finding("changed-verdict", "error" if is_gated else "warning", f"{message}: {named}", fix, file)
-        findings.append(levelled(finding, severities))
-    if unread and severities["changed-verdict"] != "off":
+        level: Level = "error" if is_gated else "warning"
+        findings.append(Finding("changed-verdict", level, f"{message}: {named}", fix, file))
+    if unread:
         message = "this change edits the recorded verdicts, and those of the base branch cannot be read"
         message += ", so changed ones are not seen"
         fix = "Commit the verdict file to git itself, without Git LFS, with valid rows."
@@ -295,7 +295,7 @@ def review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[Note]]:
     if new and context.authority.gates is not None:
         message = f"{len(new)} of {len(now)} verdicts were committed with this change: no job asked the judge for them"
         notes.append(Note(file, 0, message))
-    return findings, notes
+    return at_levels(findings, levels_of(*context.policies)), notes
 
 
 def _recorded_verdicts(context: ReviewContext, *, is_head: bool) -> tuple[dict[str, tuple[str, Verdict]], list[str]]:
