@@ -34,13 +34,13 @@ class Compared(NamedTuple):
     path: str
     sha256: str
     ref: str
-    commit: str
-    cases: int
-    changed: int
-    gone: int
-    new: int
-    incomparable: tuple[str, ...]
-    rescored: bool
+    commit: str = ""
+    cases: int = 0
+    changed: int = 0
+    gone: int = 0
+    new: int = 0
+    incomparable: tuple[str, ...] = ()
+    rescored: bool = False
     written: str = ""
     commits_ago: int | None = None
     days_ago: int | None = None

@@ -157,17 +157,15 @@ def run_date(report: Report) -> str:
 
 
 class Earlier(NamedTuple):
-    """The baseline as it was recorded, and its cases under the gold in use if its traces could be scored again."""
+    """The baseline as it was recorded, and its cases under the gold in use if its traces could be scored again.
+
+    ``file`` says where it was read, without the counts.
+    """
 
     recorded: Report
     questions: Sequence[Question]
     contracts: Mapping[str, str]
-    path: str
-    sha256: str
-    ref: str
-    written: str = ""
-    commits_ago: int | None = None
-    days_ago: int | None = None
+    file: Compared
     rerun: Report | None = None
 
     @property
@@ -362,18 +360,12 @@ def _judged(report: Report, policy: Policy, before: Earlier | None, grouped: Gro
 def _compared(report: Report, before: Earlier, now: RunEvidence) -> Compared:
     counts = gold_counts(before.recorded.questions, report.questions)
     other = sorted(name for name, fingerprint in report.contracts.items() if before.contracts.get(name) != fingerprint)
-    return Compared(
-        path=before.path,
-        sha256=before.sha256,
-        ref=before.ref,
+    return before.file._replace(
         commit=str((before.recorded.run or {}).get("system_commit") or ""),
         cases=count_questions(report.questions) - counts.changed - counts.new,
         **counts._asdict(),
         incomparable=tuple(other),
         rescored=before.questions is not before.recorded.questions,
-        written=before.written,
-        commits_ago=before.commits_ago,
-        days_ago=before.days_ago,
         unpaired=now.unpaired,
         new_runs=now.new_runs,
     )

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
+from rag_eval.analysis.baseline import Compared
 from rag_eval.analysis.report import Context, Earlier, Report, build_report, evidence
 from rag_eval.cases import Case
 from rag_eval.cases.ranking import matches
@@ -326,7 +327,7 @@ def probe(setup: Setup, samples: Sequence[TraceSample], report: Report, rates: S
     errors = (error_rates(gate, now, float(statistics.alpha), max(1, count)) for gate in tested)
     result = Probe(
         cases=len(report.questions),
-        against=earlier.path if earlier else "",
+        against=earlier.file.path if earlier else "",
         rates=tuple(rates),
         gates=tuple(dict.fromkeys(gates)),
         unequal=unequal(repeated),
@@ -342,7 +343,7 @@ def probe(setup: Setup, samples: Sequence[TraceSample], report: Report, rates: S
 
 def itself(report: Report) -> Earlier:
     """Return a run as its own baseline."""
-    return Earlier(report, report.questions, report.contracts, "", "", "")
+    return Earlier(report, report.questions, report.contracts, Compared("", "", ""))
 
 
 def rerun_unperturbed(setup: Setup, samples: Sequence[TraceSample], original: Report) -> Report:

@@ -10,6 +10,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rag_eval.analysis.baseline import Compared
 from rag_eval.analysis.report import Earlier, Report
 from rag_eval.common.digests import by_line_ends
 from rag_eval.common.escaping import quantity, quoted, some
@@ -181,11 +182,11 @@ def _earlier(file: BaselineFile, now: Report | None) -> tuple[Earlier | None, li
     known = {case.qid for case in recorded.questions}
     cases = tuple(case for case in now.questions if case.qid in known) if now else recorded.questions
     sha, ref = (content.sha256, content.ref) if content else ("", "")
-    earlier = Earlier(recorded, cases, (now or recorded).contracts, path, sha, ref)
+    compared = Compared(path, sha, ref)
     name = file.authority.on_base(path) if file.authority and ref else None
     if file.authority and file.authority.written_at and name and (written := file.authority.written_at(name)):
-        earlier = earlier._replace(written=written.commit, commits_ago=written.commits, days_ago=written.days)
-    return earlier, findings + foreign
+        compared = compared._replace(written=written.commit, commits_ago=written.commits, days_ago=written.days)
+    return Earlier(recorded, cases, (now or recorded).contracts, compared), findings + foreign
 
 
 def _missing_run_json(earlier: Earlier, about: Mapping[str, Any] | None, file: str) -> list[Finding]:
