@@ -187,22 +187,11 @@ class Earlier(NamedTuple):
         return self._replace(recorded=recorded, questions=questions)
 
 
-class CaseResults(NamedTuple):
-    """The cases of a run and the values of its metrics.
-
-    ``grouped`` are the cases by question, if there are several runs.
-    """
-
-    questions: tuple[Question, ...]
-    metrics: Mapping[str, MetricResult]
-    grouped: GroupedCases | None
-
-
 class Context(NamedTuple):
     """Facts about a run other than its scores.
 
     ``about`` is the content of run.json, ``findings`` are earlier findings, ``hashes`` the hashes of the gold items by
-    qid, ``fields`` the gold fields of slices, ``case_results`` the cases and values of the scorecard if they are known.
+    qid, ``fields`` the gold fields of slices, ``evidence`` that of the scorecard if it is known.
     ``policies`` are those whose integrity settings apply, by default only that of the report.
     """
 
@@ -213,25 +202,28 @@ class Context(NamedTuple):
     hashes: Mapping[str, str] = {}
     fields: Sequence[str] = ()
     earlier: Earlier | None = None
-    case_results: CaseResults | None = None
+    evidence: RunEvidence | None = None
     policies: Sequence[Policy] = ()
 
 
-def case_results(card: Scorecard, policy: Policy, context: Context) -> CaseResults:
-    """Return a scorecard's part of a report."""
+def evidence_of(card: Scorecard, policy: Policy, context: Context) -> RunEvidence:
+    """Return the cases of a scorecard and the values of its metrics, with the baseline."""
     questions = questions_of(card, context.hashes, context.fields)
     cluster = policy.statistics.cluster
     grouped = GroupedCases(questions, cluster) if cluster or len(card.cases.runs) > 1 else None
-    return CaseResults(questions, results_of(card, context.about or {}, grouped), grouped)
+    metrics = results_of(card, context.about or {}, grouped)
+    contracts = {measure.name: contract(measure, policy) for measure in card.measures}
+    before = context.earlier.baseline if context.earlier else None
+    return RunEvidence(questions, metrics, card.completeness, contracts, before, grouped, cluster)
 
 
 def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
     """Return the report of a scorecard under a policy."""
-    questions, metrics, grouped = context.case_results or case_results(card, policy, context)
+    now = context.evidence or evidence_of(card, policy, context)
     findings: dict[object, Finding] = {}  # of two from the same integrity check, the first
     for finding in (
         *integrity.degenerate_findings(card.cases.outcome_counts, *(context.policies or [policy])),
-        *integrity.verdict_findings(policy, questions, levels_of(policy)),
+        *integrity.verdict_findings(policy, now.questions, levels_of(policy)),
         *context.findings,
     ):
         findings.setdefault(finding.code if finding.code in integrity.WHOLE_RUN_CHECKS else finding, finding)
@@ -244,20 +236,20 @@ def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, con
         k=policy.k,
         refusal=refusal_settings(policy),
         gates=(),
-        metrics=metrics,
+        metrics=now.metrics,
         completeness=card.completeness,
         allowed={},
         labels=dict(sorted(card.cases.labels().items())),
         diagnosis=(),
-        questions=QuestionList(questions),
+        questions=QuestionList(now.questions),
         notes=(*_notes(card, golds, policy, context), *context.notes),
         inputs=tuple(context.inputs),
-        contracts={measure.name: contract(measure, policy) for measure in card.measures},
+        contracts=now.contracts,
         run=context.about,
         findings=tuple(findings.values()),
         scope=scope_of([policy], len(card.cases.golds), len(golds)),
     )
-    return _judged(report, policy, context.earlier, grouped)
+    return _judged(report, policy, context.earlier, now)
 
 
 def _notes(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context) -> Iterator[Note]:
@@ -278,12 +270,10 @@ def _notes(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: 
     yield from (Note(path, 0, message) for message in contradictions(context.about or {}))
 
 
-def evidence(
-    report: Report, before: Earlier | None = None, grouped: GroupedCases | None = None, cluster: str = ""
-) -> RunEvidence:
+def evidence(report: Report, before: Earlier | None = None, cluster: str = "") -> RunEvidence:
     """Return the evidence by which a report's gates are evaluated."""
     inputs = report.questions, report.metrics, report.completeness, report.contracts
-    return RunEvidence(*inputs, before.baseline if before else None, grouped, cluster)
+    return RunEvidence(*inputs, before.baseline if before else None, cluster=cluster)
 
 
 def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Report:
@@ -297,7 +287,7 @@ def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Re
     if report.scope is not None:
         policy = policy._replace(perspectives=report.scope.perspectives, suite=report.scope.suite)
         alone = alone._replace(scope=scope_of([policy], report.scope.questions, report.scope.of))
-    return _judged(alone, policy, before)
+    return _judged(alone, policy, before, evidence(alone, before, policy.statistics.cluster))
 
 
 def rejudge_same_gates(report: Report) -> Report:
@@ -328,8 +318,7 @@ def with_diagnosis(report: Report) -> Report:
     return report._replace(diagnosis=tuple(causes))
 
 
-def _judged(report: Report, policy: Policy, before: Earlier | None, grouped: GroupedCases | None = None) -> Report:
-    now = evidence(report, before, grouped, policy.statistics.cluster)
+def _judged(report: Report, policy: Policy, before: Earlier | None, now: RunEvidence) -> Report:
     names = list(dict.fromkeys(gate.name for gate in policy.selected_gates))
     report = report._replace(
         gates=tuple(judge_all(policy, now)),

@@ -189,7 +189,7 @@ class RunEvidence:
     ) -> None:
         self.cluster = cluster
         self.questions, self.completeness, self.baseline = questions, completeness, baseline
-        self._metrics, self._contracts = metrics, contracts
+        self.metrics, self.contracts = metrics, contracts
         self._both_sides = questions, baseline.questions if baseline else ()
         self._columns: dict[tuple[str, str], Counter[JsonScore]] = {}
         self._pairs: dict[tuple[str, str], Pairs] = {}
@@ -262,7 +262,7 @@ class RunEvidence:
 
     def value(self, name: str, part: str = "") -> Value:
         """Return a metric's value; over a slice too, exact for 0/1 metrics."""
-        result = None if part else self._metrics.get(name)
+        result = None if part else self.metrics.get(name)
         return result.as_value() if result else aggregations.aggregate(measure(name), self._column(name, part))
 
     def interval(self, name: str, part: str = "", confidence: str = CONFIDENCE) -> Interval | None:
@@ -291,7 +291,7 @@ class RunEvidence:
 
     def comparable(self, name: str) -> bool:
         """Return whether the baseline has the same metric fingerprint."""
-        current, earlier = self._contracts.get(name), self.baseline.contracts.get(name) if self.baseline else None
+        current, earlier = self.contracts.get(name), self.baseline.contracts.get(name) if self.baseline else None
         return current is not None and current == earlier
 
     def pairs(self, name: str, part: str = "") -> Pairs:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
-from rag_eval.analysis.report import Context, Earlier, Input, Report, build_report, case_results
+from rag_eval.analysis.report import Context, Earlier, Input, Report, build_report, evidence_of
 from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import Finding
 from rag_eval.gates.integrity import levels_of, vacuous
@@ -60,13 +60,13 @@ def score_run(inputs: Inputs) -> ScoredRun:
         findings += vacuous(inputs.suite_golds.values(), policy.gold, levels_of(*inputs.policies))
     earlier, of_baseline, past = _baseline(inputs, about)
     context = _context(inputs, about, earlier)
-    cases = case_results(card, policy, context)
+    evidence = evidence_of(card, policy, context)
     before = earlier.questions if earlier else ()
     context = context._replace(
-        case_results=cases,
+        evidence=evidence,
         notes=reader.ledger.notes,
         inputs=[Input(*row) for row in digests.rows()],
-        findings=[*findings, *checks.of_answers(inputs, cases.questions, before, past), *of_baseline],
+        findings=[*findings, *checks.of_answers(inputs, evidence.questions, before, past), *of_baseline],
         policies=inputs.policies,
     )
     return ScoredRun(inputs, card, earlier, build_report(card, inputs.golds, policy, context))
