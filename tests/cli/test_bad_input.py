@@ -196,7 +196,7 @@ def test_a_report_folder_that_is_a_file_is_named(folder):
 
 def options(command):
     """Return the option strings of a command."""
-    parser = build_parser(command, [], bare=False)
+    parser = build_parser()
     [choices] = [
         action.choices for action in parser._actions if hasattr(action, "choices") and isinstance(action.choices, dict)
     ]

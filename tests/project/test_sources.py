@@ -63,7 +63,7 @@ def within(schema, whole, names):
 def helped(*command):
     """What a command says of itself."""
     with contextlib.redirect_stdout(io.StringIO()) as output, contextlib.suppress(SystemExit):
-        build_parser(command[0], command[1:]).parse_args([*command, "--help"])
+        build_parser().parse_args([*command, "--help"])
     return output.getvalue()
 
 

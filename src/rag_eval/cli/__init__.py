@@ -38,18 +38,14 @@ def _run(arguments: list[str]) -> int:
     # Runs in every commit: if the commit cannot touch the gold, nothing else is loaded.
     if arguments == _HOOK and touches_nothing():
         return PASSED
-    from rag_eval.cli.parser import COMMANDS, build_parser, find_command
+    from rag_eval.cli.parser import GROUPS, build_parser, find_command
 
-    if not arguments:
-        build_parser(bare=True).print_help()
-        return CANNOT_JUDGE  # an empty variable of a script must not end successfully
-    chosen = arguments[0] if arguments[0] in COMMANDS else ""
-    if arguments == [chosen] and find_command(chosen).run is None:
+    parser = build_parser(filled=False)
+    if not arguments or (len(arguments) == 1 and arguments[0] in GROUPS):
         with suppress(SystemExit):
-            build_parser(chosen, ["--help"]).parse_args([chosen, "--help"])
-        return CANNOT_JUDGE
-    bare = COMMANDS.keys().isdisjoint(arguments)  # rag-eval --help
-    parsed = build_parser(chosen, arguments[1:], bare=bare).parse_args(arguments)
+            parser.parse_args([*arguments, "--help"])
+        return CANNOT_JUDGE  # an empty variable of a script must not end successfully
+    parsed = parser.parse_args(arguments)
     command = find_command(parsed.command, getattr(parsed, "nested", None))
     code = command.run(parsed) if command.run else CANNOT_JUDGE
     sys.stdout.flush()

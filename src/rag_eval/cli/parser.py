@@ -1,4 +1,4 @@
-"""The parser of the command line, built only for the command that is called.
+"""The parser of the command line, which adds the options only of the command that is called.
 
 A command is a function ``run`` in a module of ``rag_eval.cli.commands``, next to the function ``add_arguments`` that
 declares its options. A command in the module of another one, such as ``gold check``, is ``run_check`` and
@@ -8,9 +8,9 @@ declares its options. A command in the module of another one, such as ``gold che
 from __future__ import annotations
 
 import argparse
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.escaping import log_line, quoted
@@ -91,7 +91,7 @@ class Command(NamedTuple):
     run: Callable[[argparse.Namespace], int] | None = None
 
 
-_GROUPS = {
+GROUPS = {
     "gold": Command(
         "Sign off, check and show changes of the gold set in git; lint, count, draft and freeze its files.",
         """\
@@ -113,8 +113,8 @@ _GROUPS = {
 
 def find_command(name: str, nested: str | None = None) -> Command:
     """Return a command, or its sub-command."""
-    if name in _GROUPS and not nested:
-        return _GROUPS[name]
+    if name in GROUPS and not nested:
+        return GROUPS[name]
     full = f"{name} {nested}" if nested else name
     home = _MODULES.get(full, full.replace(" ", "_"))
     module = import_module(f"rag_eval.cli.commands.{home}")
@@ -125,39 +125,21 @@ def find_command(name: str, nested: str | None = None) -> Command:
     return Command(description, examples, add_arguments, run)
 
 
-def build_parser(chosen: str = "", rest: Sequence[str] = (), *, bare: bool = False) -> Parser:
-    """Return the parser of all commands, or only of the ``chosen`` one: each costs start-up time.
+def build_parser(*, filled: bool = True) -> Parser:
+    """Return the parser of all commands; without ``filled``, a command gets its options when it is called.
 
-    ``rest`` is the command line after the command, by which it chooses its sub-command. A ``bare`` parser has the names
-    of the commands without their options, which is enough to list them.
+    That saves the modules of all other commands at start-up.
     """
     about = "Fail a pull request that makes the answers of a RAG system worse. Deterministic, without LLM calls."
-    parser = Parser("rag-eval", description=about, epilog=_EPILOG, formatter_class=_Formatter)
+    parser = Parser("rag-eval", description=about, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"rag-eval {__version__}")
     # With prog given, argparse formats no usage text to find it out.
     commands = parser.add_subparsers(prog="rag-eval", dest="command", metavar="COMMAND", required=True)
-    for name in (chosen,) if chosen else COMMANDS:
-        sub = commands.add_parser(name, help=COMMANDS[name], formatter_class=_Formatter)
-        if bare:
-            continue
-        command, nested = find_command(name), SUB_COMMANDS.get(name, {})
-        chosen_nested = [word for word in rest[:1] if word in nested]
-        if nested:
-            subs = sub.add_subparsers(
-                prog=f"rag-eval {name}", dest="nested", metavar="COMMAND", required=command.run is None
-            )
-            for word in chosen_nested or nested:
-                inner = subs.add_parser(word, help=nested[word], formatter_class=_Formatter)
-                if not rest or not nested.keys().isdisjoint(rest):  # `gold --help` lists them without their options
-                    _describe(inner, find_command(name, word))
-        _describe(sub, command, with_arguments=not chosen_nested)
+    for name, text in COMMANDS.items():
+        sub = commands.add_parser(name, help=text, command=name)
+        if filled:
+            sub.fill(nested=True)
     return parser
-
-
-def _describe(parser: Parser, command: Command, *, with_arguments: bool = True) -> None:
-    parser.description, parser.epilog = command.description, f"examples:\n{command.examples}"
-    if command.add_arguments and with_arguments:
-        command.add_arguments(parser)
 
 
 class Parser(argparse.ArgumentParser):
@@ -167,8 +149,30 @@ class Parser(argparse.ArgumentParser):
     value if a variable is not set. Options with their own type check it themselves.
     """
 
+    def __init__(self, prog: str, *, command: str = "", **more: Any) -> None:
+        super().__init__(prog, formatter_class=_Formatter, **more)
+        self._command = command
+
+    def fill(self, *, nested: bool = False) -> None:
+        """Add the description, the sub-commands and the options of the command, once; ``nested`` fills those, too."""
+        name, self._command = self._command, ""
+        if not name:
+            return
+        command = find_command(*name.split(" "))
+        self.description, self.epilog = command.description, f"examples:\n{command.examples}"
+        if name in SUB_COMMANDS:
+            prog, is_group = f"rag-eval {name}", command.run is None
+            subs = self.add_subparsers(prog=prog, dest="nested", metavar="COMMAND", required=is_group)
+            for word, text in SUB_COMMANDS[name].items():
+                sub = subs.add_parser(word, help=text, command=f"{name} {word}")
+                if nested:
+                    sub.fill()
+        if command.add_arguments:
+            command.add_arguments(self)
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and reject unknown arguments with the usage of the right command."""
+        self.fill()
         parsed, rest = super().parse_known_args(args, namespace)
         many = next((action for action in self._positionals._group_actions if action.nargs == "*"), None)
         if many and not any(word.startswith("-") for word in rest):  # argparse finds no files after an option
@@ -304,14 +308,5 @@ def names(text: str) -> tuple[str, ...]:
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """A formatter that knows the terminal's width without shutil, which argparse would load for each option."""
-
     def __init__(self, prog: str) -> None:
-        columns = os.environ.get("COLUMNS", "")[:9]
-        width = int(columns) if columns.isdecimal() else 0
-        if not width:
-            try:
-                width = min(os.get_terminal_size().columns, _WIDEST)
-            except (OSError, ValueError):
-                width = _USUAL
-        super().__init__(prog, width=width - 2)
+        super().__init__(prog, width=min(get_terminal_size((_USUAL, 24)).columns, _WIDEST) - 2)
