@@ -360,8 +360,8 @@ def test_marks_in_any_order_are_balanced(text):
 SHARES = st.floats(0, 1).map(lambda number: round(number, 3))
 
 
-def drawn(mark, own_scale=False):
-    figure = plots.figure("x", "x", "x", [mark], own_scale=own_scale)
+def drawn(mark):
+    figure = plots.figure("x", "x", "x", [mark])
     return Page(f"<!DOCTYPE html><html><head><title>x</title></head><body>{figure}</body></html>")
 
 
@@ -371,7 +371,7 @@ def of_class(page, name):
 
 @given(SHARES, SHARES, st.sampled_from(["min", "max"]))
 def test_a_point_is_on_the_shaded_side_if_it_passes(number, limit, side):
-    page = drawn(PlotRow("gate", "passed", "said", number, limit=limit, side=side))
+    page = drawn(PlotRow("gate", "passed", "said", number, None, None, limit, side))
     [point], [remaining] = of_class(page, "point"), of_class(page, "passing")
     x, start = float(point.get("cx")), float(remaining.get("x"))
     inside = start - 0.11 <= x <= start + float(remaining.get("width")) + 0.11
@@ -381,9 +381,9 @@ def test_a_point_is_on_the_shaded_side_if_it_passes(number, limit, side):
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@given(NUMBERS, NUMBERS, NUMBERS, st.booleans())
-def test_whatever_the_numbers_nothing_is_drawn_outside(number, limit, before, own):
-    page = drawn(PlotRow("gate", "plain", "said", number, limit=limit, side="max", before=before), own_scale=own)
+@given(NUMBERS, NUMBERS, NUMBERS)
+def test_whatever_the_numbers_nothing_is_drawn_outside(number, limit, before):
+    page = drawn(PlotRow("gate", "plain", "said", number, None, None, limit, "max", before))
     [box, *_] = [item.get("viewBox").split() for item in page.all("svg")]
     positions = [float(item.get(name)) for item in page.all() for name in ("x1", "x2", "cx") if item.get(name)]
     assert all(0 <= position <= float(box[2]) for position in positions)
@@ -393,14 +393,6 @@ def test_a_plot_is_described_in_words():
     page = drawn(PlotRow("precision", "failed", "0.500 (0.19–0.81) ≥ 0.80", 0.5, 0.19, 0.81, 0.8, "min"))
     assert said(page.one("x-about")) == "precision: 0.500 (0.19–0.81) ≥ 0.80, failed"
     assert len(of_class(page, "interval")) == 3
-
-
-def test_slices_are_drawn_from_the_worst_on():
-    page = Page(render(from_json(report_of("compared")), "html"))
-    plot = page.one("slice-plot-0-about")
-    numbers = [float(match) for match in re.findall(r": ([0-9.]+)", said(plot))]
-    assert numbers == sorted(numbers)
-    assert len(numbers) > 2
 
 
 def test_sums_and_maxima_of_a_slice_have_no_colour():
@@ -427,16 +419,3 @@ def test_a_report_without_gates_file_and_questions_is_a_report(tmp_path):
     report = api.score(gold, trace)
     for item in (report, report._replace(questions=QuestionList(), gates=(), metrics={}, contracts={}, inputs=())):
         assert Page(render(item, "html")).complaints() == []
-
-
-def test_an_amount_of_at_most_one_is_drawn_on_a_scale_of_its_own():
-    """A cost of 0.2 USD is no share."""
-    value = report_of("good")
-    [gate] = [item for item in value["gates"] if item["name"] == "latency_total_ms.p95"]
-    gate |= {"name": "cost_usd", "value": 0.2, "low": 0.1, "high": 0.3, "threshold": "0.4"}
-    page = Page(render(from_json(value), "html"))
-    assert "cost_usd" not in said(page.one("gates-plot-about"))
-    assert "cost_usd" in said(page.one("gates-amounts-plot-about"))
-    row = next(item for item in page.all("div") if item.get("class") == "row" and "cost_usd" in said(item))
-    [point] = [item for item in row.iter() if item.get("class") == "point"]
-    assert 150 < float(point.get("cx")) < 250

@@ -67,19 +67,6 @@ def test_a_comparison_has_the_same_texts_in_html_and_markdown(capsys):
     assert [cell for cell in message if cell not in words] == []
 
 
-def test_points_of_the_front_are_drawn_at_their_values(capsys):
-    runs = [*GOLD, "--pareto", QUICKSTART / "good.jsonl", QUICKSTART / "bad.jsonl"]
-    page = Page(printed(capsys, "compare", *runs, "--format", "html"))
-    about = said(page.one("front-1-about"))
-    points = re.findall(r"(\w), (\w+): quality ([0-9.]+), latency ([0-9.]+)", about)
-    assert [name for _, name, *_ in points] == ["good", "bad"]
-    circles = list(page.all("circle"))
-    assert len(circles) == 2
-    (good, bad) = ((float(circle.get("cx")), float(circle.get("cy"))) for circle in circles)
-    assert good[1] < bad[1]  # better is up
-    assert (good[0] < bad[0]) is (float(points[0][3]) < float(points[1][3]))
-
-
 @given(st.lists(TEXTS, min_size=1, max_size=7))
 def test_hostile_labels_of_a_history_are_text(labels):
     text = history_page(series(labels), len(labels))
@@ -238,14 +225,14 @@ def test_ticks_are_round(ends, expected):
 )
 def test_a_chart_has_room_around_its_dots_but_none_beyond_shares(heights, drawn):
     dots = [plots.Dot(0.5, height, "plain", "said") for height in heights]
-    page = Page(f"<!DOCTYPE html><title>x</title>{plots.chart('x', 'x', 'x', dots, plots.Axes('a', 'b'))}")
+    page = Page(f"<!DOCTYPE html><title>x</title>{plots.chart('x', 'x', 'x', dots, ('a', 'b'))}")
     assert [item.get("cy") for item in page.all("circle")] == drawn
 
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=5))
 def test_no_dot_lies_outside(points):
     dots = [plots.Dot(x, y, "plain", "said") for x, y in points]
-    drawn = plots.chart("x", "x", "x", dots, plots.Axes("a", "b"))
+    drawn = plots.chart("x", "x", "x", dots, ("a", "b"))
     page = Page(f"<!DOCTYPE html><html><head><title>x</title></head><body>{drawn}</body></html>")
     for item in page.all("circle"):
         assert 44 <= float(item.get("cx")) <= 392

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.common.escaping import csv_text, json_text, quantity, some, spreadsheet
@@ -243,16 +242,11 @@ def _front(front: Front, names: Sequence[str], formatter: TextFormatter) -> Sect
             format_number(amount, SPENDING.get(name, "")) for name, amount in zip(front.dimensions, point, strict=True)
         ]
         standing = "on the front" if beaten is None else f"dominated by {names[beaten]}"
-        rows.append([letter(index), names[index], *cells, standing])
+        rows.append([names[index], *cells, standing])
     about = f"Quality is the {front.quality}, cost the mean per question, latency the 95th percentile."
     left_out = [f"Left out: {item.name} ({formatter.words(item.why, 200)})." for item in front.left_out]
-    table = Table("Pareto front", ["", "run", *front.dimensions, ""], rows)
+    table = Table("Pareto front", ["run", *front.dimensions, ""], rows)
     return Section("Pareto front", [Paragraph(about), *remarks(left_out), table])
-
-
-def letter(index: int) -> str:
-    """Return the letter of the run with this index in a plot; ``+`` beyond the alphabet."""
-    return (ascii_uppercase + ascii_lowercase)[index : index + 1] or "+"
 
 
 def repeats_sections(repeats: Repeats, formatter: TextFormatter) -> Iterator[Section]:

@@ -154,7 +154,7 @@ def _slices(report: Report) -> Markup:
     if not report.slices:
         return NOTHING
     worst = write([*metrics_tables.worst_slices(report, FORMATTER), *cases.conversations(report, FORMATTER)])
-    parts = [worst, *plots.heat(report), *plots.slices(report)]
+    parts = [worst, *plots.heat(report)]
     if len(report.slices) > plots.MOST:  # otherwise the heat maps have all
         every = write(metrics_tables.gated_by_slice(report, FORMATTER, _SLICES))
         parts.append(folded(f"All slices ({len(report.slices):,})", every))
@@ -371,9 +371,7 @@ def history_page(
 def comparison_page(comparison: SideBySide) -> str:
     """Return the page of a comparison: differences first."""
     first, *rest = sections(comparison, FORMATTER)
-    names = [run.name for run in comparison.runs]
-    plotted = tag("div", *plots.front(comparison.front, names), class_="charts") if comparison.front else NOTHING
-    return write_page([first, significant_differences(comparison, FORMATTER), *rest], comparison.version, plotted)
+    return write_page([first, significant_differences(comparison, FORMATTER), *rest], comparison.version)
 
 
 def comparison_tables(comparison: SideBySide) -> str:

@@ -1,4 +1,4 @@
-"""Plots as SVG, as wide as the screen allows: rows of marks on a scale, points in a plane, and the plots of pages.
+"""Plots as SVG, as wide as the screen allows: gates as rows on a scale, readings over time; slices as a heat map.
 
 A row has its text beside its drawing, so that a narrow screen can put the text above it.
 """
@@ -10,10 +10,9 @@ from itertools import groupby
 from math import ceil, floor, isfinite, log10
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval.gates.policy import MARGINS, SPENDING
+from rag_eval.gates.policy import MARGINS
 from rag_eval.rendering import metrics_tables
-from rag_eval.rendering.comparison import letter
-from rag_eval.rendering.document import COMMIT, format_metric_interval, format_number, unit
+from rag_eval.rendering.document import COMMIT, format_number, unit
 from rag_eval.rendering.gates_table import (
     ORIGINS,
     OUTCOMES,
@@ -40,15 +39,13 @@ from rag_eval.rendering.html.element import (
 if TYPE_CHECKING:
     from rag_eval.analysis.history import Series
     from rag_eval.analysis.report import Report
-    from rag_eval.gates.weighted_score import Front
 
 Ends = tuple[float, float]
 
 _LEFT, _RIGHT, _WIDTH = 8.0, 392.0, 400.0
 _ROW, _TICKS = 26.0, 4
-_ROOM = 0.94
-"""Share of a scale that its greatest number takes where the scale is made for it."""
-_KINDS = {**OUTCOMES, "warning": "warning only", "few": "too few cases to judge"}
+_SHARES = 0.0, 1.0
+_KINDS = {**OUTCOMES, "warning": "warning only"}
 
 _CHART_LEFT, _CHART_TOP, _CHART_BOTTOM, _CHART_HEIGHT = 44.0, 26.0, 168.0, 204.0
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -61,56 +58,44 @@ _HEAT = (
     "Red is worse than the value over all cases, green is better. The three shades begin at a difference of 0.05, 0.15 "
     "and 0.3; for amounts, of that share of the value over all cases."
 )
-_AXES = {"cost": "cost, mean, USD", "latency": "latency, 95th percentile, ms"}
-_FRONT = "Better is up and to the left. A disc is on the front; a ring is dominated by another run."
-_SLICES = (
-    f"The dashed tick is the value over all cases; {_INTERVAL}. The shape of a slice with a gate shows its outcome; an "
-    "open disc without a gate has too few cases to judge."
-)
 
 
 class PlotRow(NamedTuple):
-    """A row: ``kind`` is the style of an outcome, ``few`` or ``plain``.
+    """A row: ``kind`` is the style of an outcome, ``caption`` the text at its end.
 
-    ``caption`` is the text at its end. ``limit`` is the threshold, ``side`` the side that passes: ``min`` to the right,
-    ``max`` to the left, empty if it is only a reference. An ``amount`` has a unit, so it is no share even if it is at
-    most 1.
+    ``limit`` is the threshold, ``side`` the side that passes: ``min`` to the right, ``max`` to the left. All numbers
+    are shares.
     """
 
     label: str
     kind: str
     caption: str
     value: float
-    low: float | None = None
-    high: float | None = None
-    limit: float | None = None
-    side: str = ""
+    low: float | None
+    high: float | None
+    limit: float
+    side: str
     before: float | None = None
-    amount: bool = False
 
-    def numbers(self) -> list[float]:
-        """Return all numbers that are drawn of it."""
-        return [number for number in (self.value, self.low, self.high, self.limit, self.before) if number is not None]
-
-
-def _is_share(row: PlotRow) -> bool:
-    """Return whether a row is no amount, and all its values are between 0 and 1."""
-    return not row.amount and all(0 <= number <= 1 for number in row.numbers())
+    @property
+    def is_share(self) -> bool:
+        """Return whether all its values are between 0 and 1."""
+        numbers = self.value, self.low, self.high, self.limit, self.before
+        return all(number is None or 0 <= number <= 1 for number in numbers)
 
 
-def figure(key: str, title: str, legend: str, rows: Sequence[PlotRow], *, own_scale: bool = False) -> Markup:
-    """Return a plot of rows on one scale, or each on its ``own_scale``; ``legend`` explains it. Empty without rows."""
+def figure(key: str, title: str, legend: str, rows: Sequence[PlotRow]) -> Markup:
+    """Return a plot of rows on one scale; ``legend`` explains it. Empty without rows."""
     if not rows:
         return NOTHING
-    scale = _scale(rows)
-    grid = [(_place(number, scale, _LEFT, _RIGHT), number) for number in ([] if own_scale else ticks(*scale))]
+    grid = [(_across(number), number) for number in ticks(*_SHARES)]
     anchors = {_RIGHT: "last", _LEFT: "first"}
     axis = [tag("text", f"{number:.3g}", x=x, y=14.0, class_=anchors.get(x, "tick")) for x, number in grid]
-    drawn = [_svg(axis, 20.0, "axis")] if axis else []
+    drawn = [_svg(axis, 20.0, "axis")]
     sentences = []
     for row in rows:
         lines = [tag("line", x1=x, x2=x, y1=0.0, y2=_ROW, class_="grid") for x, _ in grid]
-        shapes = tag("g", *lines, *_shapes(row, _scale([row]) if own_scale else scale), class_=row.kind)
+        shapes = tag("g", *lines, *_shapes(row), class_=row.kind)
         label, text = tag("span", row.label, class_="label"), tag("span", row.caption, class_="value-text")
         drawn.append(tag("div", label, _svg([shapes], _ROW), text, class_="row"))
         sentences.append(", ".join(filter(None, [f"{row.label}: {row.caption}", _KINDS.get(row.kind)])))
@@ -128,14 +113,6 @@ def _svg(parts: Iterable[Markup], height: float, kind: str | None = None) -> Mar
     return tag("svg", join(parts), viewBox=f"0 0 {_WIDTH:.0f} {height:.0f}", class_=kind, aria_hidden="true")
 
 
-def _scale(rows: Sequence[PlotRow]) -> Ends:
-    if all(_is_share(row) for row in rows):
-        return 0.0, 1.0
-    numbers = [number for row in rows for number in row.numbers()]
-    low, high = min(0.0, *numbers), max(0.0, *numbers)
-    return low, low + (high - low) / _ROOM
-
-
 def _place(number: float, scale: Ends, start: float, end: float) -> float:
     """Return the position of a number between two ends of a drawing; the middle if the scale cannot show it."""
     (low, high), share = scale, 0.5
@@ -144,28 +121,25 @@ def _place(number: float, scale: Ends, start: float, end: float) -> float:
     return start + (end - start) * share
 
 
-def _shapes(row: PlotRow, scale: Ends) -> Iterator[Markup]:
+def _across(share: float) -> float:
+    """Return the position of a share from left to right."""
+    return _place(share, _SHARES, _LEFT, _RIGHT)
+
+
+def _shapes(row: PlotRow) -> Iterator[Markup]:
     """Yield the track, the limit with its passing side, the interval, the change from before, and the point."""
-
-    def across(number: float) -> float:
-        return _place(number, scale, _LEFT, _RIGHT)
-
-    middle, value = _ROW / 2, across(row.value)
+    middle, value, limit = _ROW / 2, _across(row.value), _across(row.limit)
+    start, end = (limit, _RIGHT) if row.side == "min" else (_LEFT, limit)
     yield tag("line", x1=_LEFT, x2=_RIGHT, y1=middle, y2=middle, class_="track")
-    if row.limit is not None:
-        x = across(row.limit)
-        if row.side:
-            start, end = (x, _RIGHT) if row.side == "min" else (_LEFT, x)
-            yield tag("rect", x=start, y=4.0, width=end - start, height=_ROW - 8, class_="passing")
-        yield tag("line", x1=x, x2=x, y1=2.0, y2=_ROW - 2, class_="limit" if row.side else "reference")
+    yield tag("rect", x=start, y=4.0, width=end - start, height=_ROW - 8, class_="passing")
+    yield tag("line", x1=limit, x2=limit, y1=2.0, y2=_ROW - 2, class_="limit")
     if row.low is not None or row.high is not None:  # an unknown end is the end of the scale, without a cap
-        ends = ((row.low, scale[0]), (row.high, scale[1]))
-        low, high = (across(outer if end is None else end) for end, outer in ends)
+        low, high = (_across(outer if end is None else end) for end, outer in ((row.low, 0.0), (row.high, 1.0)))
         yield tag("line", x1=low, x2=high, y1=middle, y2=middle, class_="interval")
         for x in [x for x, end in ((low, row.low), (high, row.high)) if end is not None]:
             yield tag("line", x1=x, x2=x, y1=middle - 5, y2=middle + 5, class_="interval")
     if row.before is not None:
-        old = across(row.before)
+        old = _across(row.before)
         yield tag("line", x1=old, x2=value, y1=middle, y2=middle, class_="change")
         yield tag("circle", cx=old, cy=middle, r=4, class_="before")
     yield _point(row.kind, value, middle)
@@ -185,7 +159,7 @@ def _point(kind: str, x: float, y: float, size: float = _GLYPH) -> Markup:
 
 
 class Dot(NamedTuple):
-    """A point: ``kind`` is its class, ``caption`` its description, ``label`` the text next to it.
+    """A point: ``kind`` is its class, ``caption`` its description.
 
     ``low`` and ``high`` enclose ``y``. ``rule`` draws a vertical line here, because something changed.
     """
@@ -194,7 +168,6 @@ class Dot(NamedTuple):
     y: float
     kind: str
     caption: str
-    label: str = ""
     low: float | None = None
     high: float | None = None
     rule: bool = False
@@ -207,19 +180,6 @@ class _Limit(NamedTuple):
     end: float
     y: float
     side: str
-
-
-class Axes(NamedTuple):
-    """The titles of the axes, or of a ``series`` the texts at the ends of the horizontal one, which has no numbers.
-
-    The points of a series are joined by lines, which rules interrupt and points of the kind ``few`` are not on.
-    """
-
-    across: str = ""
-    up: str = ""
-    first: str = ""
-    last: str = ""
-    series: bool = False
 
 
 class _Frame(NamedTuple):
@@ -245,12 +205,17 @@ def _span(numbers: Sequence[float]) -> Ends:
     return (max(low - room, 0.0), min(high + room, 1.0)) if bounded else (low - room, high + room)
 
 
-def chart(key: str, title: str, legend: str, dots: Sequence[Dot], axes: Axes, limits: Sequence[_Limit] = ()) -> Markup:
-    """Return a plot of ``dots`` between axes. Empty without dots."""
+def chart(
+    key: str, title: str, legend: str, dots: Sequence[Dot], ends: tuple[str, str], limits: Sequence[_Limit] = ()
+) -> Markup:
+    """Return a plot of ``dots`` over a horizontal axis with texts at its ``ends``. Empty without dots.
+
+    Lines join the points; rules interrupt them, and points of the kind ``few`` are not on them.
+    """
     if not dots:
         return NOTHING
-    ends = [end for dot in dots for end in (dot.y, dot.low, dot.high) if end is not None]
-    frame = _Frame(_span([dot.x for dot in dots]), _span([*ends, *(limit.y for limit in limits)]))
+    heights = [end for dot in dots for end in (dot.y, dot.low, dot.high) if end is not None]
+    frame = _Frame(_span([dot.x for dot in dots]), _span([*heights, *(limit.y for limit in limits)]))
     shades, thresholds = [], []
     for limit in limits:
         start, end, y = frame.x(limit.start), frame.x(limit.end), frame.y(limit.y)
@@ -259,12 +224,12 @@ def chart(key: str, title: str, legend: str, dots: Sequence[Dot], axes: Axes, li
         thresholds.append(tag("line", x1=start, x2=end, y1=y, y2=y, class_="limit"))
     rules = [frame.x(dot.x) for dot in dots if dot.rule]
     lines: list[list[str]] = [[]]
-    for dot in dots if axes.series else ():
+    for dot in dots:
         lines += [[]] if dot.rule else []
         lines[-1] += [f"{frame.x(dot.x):.1f} {frame.y(dot.y):.1f}"] if dot.kind != "few" else []
     drawn = [
         *shades,
-        *_grid(frame, axes),
+        *_grid(frame, ends),
         *thresholds,
         *(tag("line", x1=x, x2=x, y1=_CHART_TOP, y2=_CHART_BOTTOM, class_="reference") for x in rules),
         *(tag("path", d=f"M{'L'.join(line)}", class_="path") for line in lines if len(line) > 1),
@@ -276,20 +241,14 @@ def chart(key: str, title: str, legend: str, dots: Sequence[Dot], axes: Axes, li
     return tag("figure", _caption(key, title, legend), about, plot, class_="chart")
 
 
-def _grid(frame: _Frame, axes: Axes) -> Iterator[Markup]:
+def _grid(frame: _Frame, ends: tuple[str, str]) -> Iterator[Markup]:
     for tick in ticks(*frame.up):
         y = frame.y(tick)
         yield tag("line", x1=_CHART_LEFT, x2=_RIGHT, y1=y, y2=y, class_="grid")
         yield tag("text", f"{tick:.4g}", x=_CHART_LEFT - 6, y=y + 4, class_="last")
-    for tick in () if axes.series else ticks(*frame.across):
-        yield tag("text", f"{tick:.4g}", x=frame.x(tick), y=_CHART_BOTTOM + 16, class_="tick")
-    texts = [
-        (axes.up, 2.0, _CHART_TOP - 16, "first"),
-        (axes.across, (_CHART_LEFT + _RIGHT) / 2, _CHART_BOTTOM + 32, "tick"),
-        (_short(axes.first), _CHART_LEFT, _CHART_BOTTOM + 20, "first"),
-        (_short(axes.last), _RIGHT, _CHART_BOTTOM + 20, "last"),
-    ]
-    yield from (tag("text", text, x=x, y=y, class_=kind) for text, x, y, kind in texts if text)
+    for text, x, kind in ((ends[0], _CHART_LEFT, "first"), (ends[1], _RIGHT, "last")):
+        if text:
+            yield tag("text", _short(text), x=x, y=_CHART_BOTTOM + 20, class_=kind)
 
 
 def ticks(low: float, high: float) -> list[float]:
@@ -313,60 +272,31 @@ def _dot(frame: _Frame, dot: Dot) -> Markup:
     if dot.low is not None and dot.high is not None:
         parts.append(tag("line", x1=x, x2=x, y1=frame.y(dot.low), y2=frame.y(dot.high), class_="interval"))
     parts.append(_point(dot.kind, x, y, 4.0))
-    parts += [tag("text", dot.label, x=x + 8, y=y - 5, class_="first")] if dot.label else []
     return tag("g", *parts, class_=dot.kind)
 
 
 def gates(report: Report) -> Iterator[Markup]:
-    """Yield the gates with their thresholds, and of margins the baseline: shares on one scale, amounts each on its own.
-
-    Each plot has the first of many rows; the first plot explains both.
-    """
+    """Yield a plot of the gates on shares with their thresholds, and of margins the baseline: the first of many."""
     rows = []
     for gate in gates_with_row(report.gates):
-        if gate.value is None or gate.is_completeness:
+        if gate.value is None or gate.is_completeness or unit(gate.name):
             continue
         label = visible(f"{gate.label} ({ORIGINS[gate.origin]})" if has_two_sides(report) else gate.label)
-        text, amount = f"{format_estimate(gate)}, gate {format_bound(gate)}", bool(unit(gate.name))
+        text = f"{format_estimate(gate)}, gate {format_bound(gate)}"
         limit, side, before = float(gate.threshold), gate.direction, None
         if gate.direction in MARGINS:
             before = gate.comparison and gate.comparison.baseline
             if before is None:
                 continue
             limit, side = (before - limit, "min") if gate.direction == "max_drop" else (before + limit, "max")
-            limit = min(max(limit, 0.0), 1.0) if 0 <= before <= 1 and not amount else limit
-        ends = gate.low, gate.high, limit, side, before
-        rows.append(PlotRow(label, outcome_style(gate), text, gate.value, *ends, amount=amount))
-    ring = "a ring is the baseline's value; " if any(row.before is not None for row in rows) else ""
+            limit = min(max(limit, 0.0), 1.0) if 0 <= before <= 1 else limit
+        rows.append(PlotRow(label, outcome_style(gate), text, gate.value, gate.low, gate.high, limit, side, before))
+    drawn = [row for row in rows if row.is_share]
+    ring = "a ring is the baseline's value; " if any(row.before is not None for row in drawn) else ""
     legend = f"{_SHAPES}; {_INTERVAL}; {ring}the shaded side of the tick passes the gate."
-    for name, title, own_scale in (
-        ("gates-plot", "Gates and their thresholds", False),
-        ("gates-amounts-plot", "Gates on amounts, each on a scale of its own", True),
-    ):
-        of_kind = [row for row in rows if _is_share(row) is not own_scale]
-        yield figure(name, title, legend, of_kind[:MOST], own_scale=own_scale)
-        if len(of_kind) > MOST:
-            yield tag("p", f"{MOST} of {len(of_kind):,} are drawn; the table has all.")
-        legend = "" if of_kind else legend
-
-
-def slices(report: Report) -> Iterator[Markup]:
-    """Yield a plot of each gated metric: its slices from the worst on, with a tick at the value of all cases."""
-    bounds = metrics_tables.bounds_of(report)
-    for index, name in enumerate(metrics_tables.gated_in_slices(report)):
-        parts = metrics_tables.worst_first(report, name)
-        rows = []
-        for part, result in parts[:MOST]:
-            gate = bounds.get((name, part.slice, result.value))
-            shape = outcome_style(gate) if gate is not None else "few" if part.n < report.min_n else "plain"
-            text = metrics_tables.in_slice(bounds, part, name) + format_metric_interval(result, name)
-            ends = result.low, result.high, report.metrics[name].value
-            row = PlotRow(visible(part.slice), shape, text, result.value or 0.0, *ends, amount=bool(unit(name)))
-            rows.append(row)
-        title = f"{visible(name)} by slice, worst first"
-        cut = f"The worst {MOST} of {len(parts):,} are drawn; the table has all." if len(parts) > MOST else ""
-        drawn = figure(f"slice-plot-{index}", title, _SLICES, rows)
-        yield folded(title, drawn, tag("p", cut) if cut else NOTHING, unfolded=not index)
+    yield figure("gates-plot", "Gates and their thresholds", legend, drawn[:MOST])
+    if len(drawn) > MOST:
+        yield tag("p", f"{MOST} of {len(drawn):,} are drawn; the table has all.")
 
 
 def heat(report: Report) -> Iterator[Markup]:
@@ -395,25 +325,13 @@ def trend(index: int, series: Series) -> Markup:
             cells.append(f"{reading.bound.side} {reading.bound.threshold:g}: {reading.bound.outcome.replace('_', ' ')}")
         cells += [f"commit {visible(reading.commit[:COMMIT])}"] if reading.commit else []
         text = f"{label}: {', '.join(cell for cell in cells if cell)}"
-        dots.append(Dot(float(at), reading.value, kind, text, "", reading.low, reading.high, reading.broken))
+        dots.append(Dot(float(at), reading.value, kind, text, reading.low, reading.high, reading.broken))
         labels.append(visible(reading.commit[:COMMIT] or reading.label))
     ends = (labels[0], labels[-1]) if len(labels) > 1 else ("", "")
     newest = format_number(series.values[-1], series.metric) if series.values else ""
-    axes = Axes("", "", *ends, series=True)
     limits = []
     for limit, group in groupby(enumerate(series.readings), key=lambda entry: entry[1].bound and entry[1].bound[:2]):
         indexes = [index for index, _ in group]
         if limit:
             limits.append(_Limit(indexes[0] - 0.5, indexes[-1] + 0.5, limit[1], limit[0]))
-    return chart(f"plot-{index}", visible(series.metric), newest, dots, axes, limits)
-
-
-def front(front: Front, runs: Sequence[str]) -> Iterator[Markup]:
-    """Yield a plot of the quality of ``runs`` over each of the other dimensions."""
-    for axis, name in enumerate(front.dimensions[1:], 1):
-        dots = []
-        for index, (point, beaten) in enumerate(zip(front.points, front.beaten_by, strict=True)):
-            numbers = f"quality {format_number(point[0])}, {name} {format_number(point[axis], SPENDING[name])}"
-            text = f"{letter(index)}, {visible(runs[index])}: {numbers}"
-            dots.append(Dot(point[axis], point[0], "plain" if beaten is None else "few", text, letter(index)))
-        yield chart(f"front-{axis}", f"Quality and {name}.", _FRONT, dots, Axes(_AXES[name], "quality"))
+    return chart(f"plot-{index}", visible(series.metric), newest, dots, ends, limits)
