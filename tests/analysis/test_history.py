@@ -408,40 +408,7 @@ def test_a_sparkline_has_a_bar_a_reading(values):
     assert len(spark(readings(*values))) == len(values)
 
 
-def chart(text):
-    [block] = re.findall(r"^```mermaid\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL)
-    return block.splitlines()
-
-
-def test_the_chart_holds_the_comparable_readings(scored):
-    texts = scored(0), scored(3, phrases=("i cannot say",)), scored(6, phrases=("i cannot say",))
-    text = trend.render(history(points(*texts), ["precision"]), 3, "markdown")
-    assert chart(text) == [
-        "xychart-beta",
-        '  title "precision"',
-        '  x-axis ["1 r1", "2 r2"]',
-        "  y-axis 0.8 --> 0.9",
-        "  line [0.9000, 0.8000]",
-    ]
-
-
 HOSTILE = '"] --> x\n```\n<img src=x>|`::error::x @team ##[error] [a](http://x) %% \u202e\x1b[31m;\\' + "x" * 200
-PIECES = ['"', "]", "\n", "```", "<img>", "|", "@team", "##[", "::", "[a](b)", "%%", ";", "\\", "\u202e", "x", " ", "é"]
-
-
-@examples(200)
-@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-def test_no_label_leaves_its_place_in_a_chart(label):
-    series = Series("mrr", "higher", readings(0.5, 0.6, labels={0: label}))
-    lines = chart(trend.render([series], 2, "markdown"))
-    assert len(lines) == 5
-    assert re.fullmatch(r'  x-axis \["1 [A-Za-z0-9 ._/…-]*", "2 r1"\]', lines[2])
-
-
-def test_of_a_long_label_an_axis_shows_the_end():
-    label = f"reports/{'nightly-' * 6}2026-11-25.json"
-    series = Series("mrr", "higher", readings(0.5, 0.6, labels={0: label}))
-    assert f'["1 …{label[-24:]}", "2 r1"]' in chart(trend.render([series], 2, "markdown"))[2]
 
 
 def test_amounts_have_their_unit_and_a_fall_a_minus_sign():

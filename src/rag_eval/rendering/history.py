@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.common.escaping import json_text, one_line, quantity, some
-from rag_eval.rendering import markdown, write_page
+from rag_eval.common.escaping import json_text, quantity, some
+from rag_eval.rendering import write_page
 from rag_eval.rendering.document import (
     COMMIT,
     Block,
@@ -29,11 +27,9 @@ if TYPE_CHECKING:
     from rag_eval.analysis.history import Contrast, Flaky, Point, Reading, Series
 
 _BARS = "▁▂▃▄▅▆▇█"
-_READINGS, _SPARKS, _CHARTED = 20, 40, 60
+_READINGS, _SPARKS = 20, 40
 _RUNS, _FLAKY = 30, 30
-_LABEL, _AXIS_LABEL = 80, 24
-# Characters with a meaning in Mermaid or Markdown are removed: a label on an axis need only be recognisable.
-_UNCHARTED = re.compile(r"[^A-Za-z0-9 ._/-]+")
+_LABEL = 80
 _SUMMARY = ["metric", "trend", "oldest", "newest", "change", "interval", "p", "cases", "result"]
 _CONTRAST = ["before", "after", "old", "new", "regression", "low", "high", "n", "p", "result"]
 _POINTS = ["report", "value", "95 % interval", "cases", "notes"]
@@ -42,24 +38,21 @@ _POINTS = ["report", "value", "95 % interval", "cases", "notes"]
 def render(series: Sequence[Series], reports: int, form: str) -> str:
     """Return the trends as ``table``, ``markdown`` or ``json``, ending with a line feed.
 
-    A table has a row for each metric, remarks, and the newest twenty readings of each; Markdown also has charts.
+    A page has a row for each metric, remarks, and the newest twenty readings of each.
     """
     if form == "json":
         return json_text({"reports": reports, "metrics": [_json_fields(item) for item in series]})
-    if form == "markdown":
-        parts = [f"## {title(reports)}", markdown.write_blocks(_overview(series, markdown.FORMATTER))]
-        for item in series:
-            readings = markdown.write_blocks([readings_table(item, markdown.FORMATTER, _READINGS)])
-            name = markdown.FORMATTER.named(item.metric, "")
-            parts += [f"### {name}", _chart(item), markdown.folded(f"Readings{_cut(item)}", readings)]
-        return "\n\n".join(part for part in parts if part) + "\n"
+    return write_page(form, lambda formatter: _sections(series, reports, formatter))
 
-    def sections(formatter: TextFormatter) -> list[Section]:
-        first = Section(title(reports), _overview(series, formatter))
-        tables = ((item, readings_table(item, formatter, _READINGS)) for item in series)
-        return [first, *(Section(f"{item.metric}{_cut(item)}", [table]) for item, table in tables)]
 
-    return write_page(form, sections)
+def _sections(series: Sequence[Series], reports: int, formatter: TextFormatter) -> Iterator[Section]:
+    lines = [line for item in series for line in trend_remarks(item, formatter)]
+    overview = [Paragraph(headline(series)), *summary_table(series, formatter), *bullets(lines)]
+    yield Section(f"Metrics over {quantity(reports, 'report')}", overview)
+    for item in series:
+        total = len(item.readings)
+        cut = f" (the newest {_READINGS} of {total})" if total > _READINGS else ""
+        yield Section(f"{formatter.named(item.metric, '')}{cut}", [readings_table(item, formatter, _READINGS)])
 
 
 def _json_fields(series: Series) -> dict[str, Any]:
@@ -72,11 +65,6 @@ def _json_fields(series: Series) -> dict[str, Any]:
     return fields
 
 
-def title(reports: int) -> str:
-    """Return the title of a history."""
-    return f"Metrics over {quantity(reports, 'report')}"
-
-
 def headline(series: Sequence[Series]) -> str:
     """Count the metrics that are worse than in the oldest report, and those that cannot be compared."""
     contrasts = [item.oldest for item in series if item.oldest is not None]
@@ -87,12 +75,6 @@ def headline(series: Sequence[Series]) -> str:
     text = f"{count} {'are' if worse > 1 else 'is'} significantly worse"
     more = f"; {unknown} cannot be compared" if unknown else ""
     return f"{text} than in the oldest comparable report{more}."
-
-
-def _overview(series: Sequence[Series], formatter: TextFormatter) -> list[Block]:
-    """Summarize the metrics in a sentence, a table and remarks."""
-    lines = [line for item in series for line in trend_remarks(item, formatter)]
-    return [Paragraph(headline(series)), *summary_table(series, formatter), *bullets(lines)]
 
 
 def summary_table(series: Sequence[Series], formatter: TextFormatter) -> list[Block]:
@@ -203,35 +185,6 @@ def last_runs(runs: Sequence[Point], formatter: TextFormatter) -> list[Block]:
     if not any(row[-1] for row in rows):
         headers, rows = headers[:-1], [row[:-1] for row in rows]
     return table_of("The last runs, newest first", headers, rows)
-
-
-def _cut(series: Series) -> str:
-    total = len(series.readings)
-    return f" (the newest {_READINGS} of {total})" if total > _READINGS else ""
-
-
-def _chart(series: Series) -> str:
-    """Return a chart of the readings that are comparable with the newest; empty if there are fewer than two."""
-    shown = [reading for reading in series.readings if reading.comparable and reading.value is not None][-_CHARTED:]
-    if len(shown) < 2:
-        return ""
-    # A number comes first, because Mermaid merges equal labels.
-    labels = ", ".join(f'"{index} {_axis(reading.label)}"' for index, reading in enumerate(shown, 1))
-    values = [reading.value for reading in shown if reading.value is not None]
-    # From a tenth below the minimum to a tenth above the maximum, so that a drift of 0.02 shows.
-    low, high = floor(min(values) * 10), ceil(max(values) * 10)
-    lines = [
-        f'title "{_axis(series.metric)}"',
-        f"x-axis [{labels}]",
-        f"y-axis {low / 10:.1f} --> {max(high, low + 1) / 10:.1f}",
-        f"line [{', '.join(f'{value:.4f}' for value in values)}]",
-    ]
-    return "```mermaid\nxychart-beta\n" + "\n".join(f"  {line}" for line in lines) + "\n```"
-
-
-def _axis(label: str) -> str:
-    clean = _UNCHARTED.sub("_", one_line(label, 4 * _AXIS_LABEL))
-    return clean if len(clean) <= _AXIS_LABEL else "…" + clean[-_AXIS_LABEL:]
 
 
 def badges(series: Sequence[Series], newest: Point) -> dict[str, str]:
