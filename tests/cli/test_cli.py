@@ -10,8 +10,6 @@ import re
 import shlex
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -322,67 +320,6 @@ def test_score_prints_notes_on_stderr_unless_quiet(rag, project):
     write_rows(project / "runs" / "trace.jsonl", [{**GOOD[0], "retreived_ids": []}, GOOD[1]])
     assert "Did you mean 'retrieved_ids'?" in rag("score")[2]
     assert rag("score", "--quiet")[2] == ""
-
-
-@pytest.fixture
-def at_each_pause(monkeypatch):
-    """Call a function in place of the pauses of this thread; servers of other tests pause as before."""
-
-    def replace(act):
-        sleep, thread = time.sleep, threading.get_ident()
-        monkeypatch.setattr("time.sleep", lambda seconds: act() if threading.get_ident() == thread else sleep(seconds))
-
-    return replace
-
-
-@pytest.mark.parametrize(("traces", "code"), [(GOOD, 0), (BAD, 1)])
-def test_watch_ends_with_the_last_exit_code(rag, project, at_each_pause, traces, code):
-    def interrupt():
-        raise KeyboardInterrupt
-
-    write_rows(project / "runs/trace.jsonl", traces)
-    at_each_pause(interrupt)
-    result, out, _ = rag("score", "--watch")
-    assert (result, out.endswith("\nWatching for changes; Ctrl-C ends.\n")) == (code, True)
-    assert rag("score", "--watch", "--trace", "-")[0] == rag("score", "--watch", "--gold", "-")[0] == 2
-
-
-WATCHED = ["eval/gold.jsonl", "runs/trace.jsonl", "runs/run.json", "verdicts.jsonl", "eval-gates.yml"]
-WATCHED += ["base/report.json", "base/trace.jsonl", "base/rerun.jsonl"]
-BASELINE = "baseline: {report: base/report.json, trace: base/trace.jsonl, rerun: base/rerun.jsonl}"
-OPTIONS = {"--gold": "other.jsonl", "--trace": "new/other.jsonl", "--verdicts": "other.jsonl", "--baseline": "r.json"}
-
-
-@each_row(
-    ("path", "gates", "options"),
-    [
-        *((path, "version: 1\n", ()) for path in (*WATCHED[:3], WATCHED[4])),
-        *((path, f"version: 1\nverdicts: verdicts.jsonl\n{BASELINE}\n", ()) for path in WATCHED),
-        *((path, "version: [", ()) for path in (*WATCHED[:3], WATCHED[4])),
-        *((path, "version: 1\n", (name, path)) for name, path in OPTIONS.items()),
-        ("new/run.json", "version: 1\n", ("--trace", "new/other.jsonl")),
-        ("eval/gold.jsonl", "version: [", ("--gates", "precision=0.5", "--format", "scores")),
-    ],
-)  # fmt: skip
-def test_watch_scores_again_after_a_change_of_each_file(rag, project, at_each_pause, path, gates, options):
-    def change():
-        pauses.append(path)
-        if len(pauses) == 4:
-            raise KeyboardInterrupt
-        if len(pauses) < 3:  # written in two parts, and scored once
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(file.read_text("utf-8") + "\n" if file.exists() else "changed", "utf-8")
-
-    file, pauses = project / path, []
-    (project / "eval-gates.yml").write_text(gates, "utf-8")
-    at_each_pause(change)
-    out = rag("score", "--watch", *options)[1]
-    assert (out.count("Watching for changes"), len(pauses)) == (2, 4)
-    shown = "\nWatching for changes; Ctrl-C ends.\n"
-    assert (f"{shown}\n" in out, out.endswith(shown)) == (True, True)
-    file.unlink()
-    write_rows(project / "eval/gold.jsonl", GOLD)
-    write_rows(project / "runs/trace.jsonl", GOOD)
 
 
 def test_score_writes_every_format_whole(rag, project):

@@ -2,12 +2,8 @@
 
 import io
 import json
-import os
-import signal
 import subprocess
-import sys
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
@@ -257,48 +253,3 @@ def test_edits_that_are_not_staged_are_named(rag, project, command):
     _, out, err = rag("gold", command, "--worktree", "--base", "main")
     assert "not staged" not in err
     assert "Q8" in out + err
-
-
-def test_watch_scores_again_when_a_file_changes(project):
-    line = [sys.executable, "-m", "rag_eval", "score", "--watch", "--quiet"]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs inherit that it is ignored
-    running = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
-    signal.signal(signal.SIGINT, before)
-    try:
-        assert next(item for item in running.stdout if item.startswith(("PASSED", "FAILED"))).startswith("PASSED")
-        next(item for item in running.stdout if item.startswith("Watching"))
-        project.put(trace=wrong(1, 2))
-        assert next(item for item in running.stdout if item.startswith(("PASSED", "FAILED"))).startswith("FAILED")
-        next(item for item in running.stdout if item.startswith("Watching"))
-        (project.path / TRACE).write_text("{}\n", "utf-8")
-        assert any("runs/trace.jsonl:1: " in item for item in running.stdout)
-    finally:
-        running.send_signal(signal.SIGINT)
-        try:
-            running.communicate(timeout=20)
-        finally:
-            running.kill()
-
-
-def test_an_interrupt_while_scoring_ends_a_watch(rag, project, monkeypatch):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("rag_eval.api.run", interrupt)
-    assert rag("score", "--watch") == (130, "", "")
-
-
-@pytest.mark.parametrize("out", [(), ("--out", "made")])
-def test_open_shows_the_html_report(rag, project, monkeypatch, out):
-    opened = []
-    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
-    assert rag("score", "--open", *out)[0] == 0
-    [address] = opened
-    assert urlopen(address).read().startswith(b"<!DOCTYPE html>")
-
-
-def test_without_a_browser_open_says_where_the_report_is(rag, project, monkeypatch):
-    monkeypatch.setattr("webbrowser.open", lambda _: False)
-    code, _, err = rag("score", "--open", "--out", "made")
-    assert (code, err) == (0, f"no browser was found; the report is {Path('made/report.html').resolve()}\n")

@@ -1,14 +1,11 @@
-"""The command ``rag-eval score``: score once, or again after each change of a file."""
+"""The command ``rag-eval score``."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.commands._shared import (
@@ -22,16 +19,14 @@ from rag_eval.cli.commands._shared import (
 )
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import log_line, quantity
-from rag_eval.common.guard import INTERRUPTED, guarded
-from rag_eval.common.paths import nearest_gates
 from rag_eval.common.progress import watch as progress
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.engines import ENGINES, ExecutionOptions
 from rag_eval.engines.work import Task, Work, score_file
-from rag_eval.errors import GATE_FAILED, PASSED, RagEvalError, UsageError
+from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.readers.gold_file import read_gold_as
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.source import Reader, checked_reader
+from rag_eval.readers.source import Reader
 from rag_eval.run.options import Options, headline
 from rag_eval.scoring import reference
 from rag_eval.scoring.scorer import QuestionIndex
@@ -39,10 +34,9 @@ from rag_eval.scoring.scorer import QuestionIndex
 # Functions import modules that load the metrics: `--format scores` and `--help` start in half the time.
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.rendering import Details
 
 FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality", "csv", "scores")
-_MOST_JOBS, _PAUSE = 512, 0.5
+_MOST_JOBS = 512
 
 
 def add_arguments(parser: Parser) -> None:
@@ -56,9 +50,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_option("--save-trace", "DIR", failed, nargs="?", const="traces")
     parser.add_option("--by", "F[,F]", "split every metric by gold fields: difficulty,tag,…", default=(), type=names)
     parser.add_option("--verdicts", "FILE", "recorded verdicts of a judge (default: from the gates file)")
-    parser.add_flag("--watch", "while you edit gold or gates: score again when a file changes, until Ctrl-C")
     parser.add_flag("--details", "answers, citations and chunks in the HTML report; secrets are masked")
-    parser.add_flag("--open", "open the HTML report in the browser")
     engine = "score in processes of this machine (default), or on a dask cluster"
     parser.add_argument("--engine", choices=list(ENGINES), default="process", help=engine)
     jobs = "number of processes for a large trace file (default: one per core)"
@@ -81,10 +73,6 @@ def run(args: argparse.Namespace) -> int:
       rag-eval score --out rag-eval-report --details
       rag-eval score --format scores --gates precision=0.80,chr=0.75,under=0.05,over=0.10
     """
-    if args.watch:
-        if "-" in (args.gold, args.trace):
-            raise UsageError("--watch cannot read stdin again. Name a file instead of -")
-        return watch(lambda: _score(args), lambda: _files(args))
     with uncollected():
         return _score(args)
 
@@ -108,10 +96,10 @@ def _score(args: argparse.Namespace) -> int:
     from rag_eval.run.details import details_of, save_failed
 
     options = options._replace(by=gold_fields(args.by) if args.by else ())
-    has_html = args.out or args.open or args.format == "html"
+    has_html = args.out or args.format == "html"
     refuse(
         (inline, INLINE_GATES),
-        (args.details and not has_html, "--details needs the HTML report. Add --out DIR, --open or --format html"),
+        (args.details and not has_html, "--details needs the HTML report. Add --out DIR or --format html"),
     )
     authority = None
     if args.base:
@@ -126,8 +114,6 @@ def _score(args: argparse.Namespace) -> int:
         raise UsageError(f"--by: no gold item has the field '{field}'. {fix}")
     details = details_of(report, options) if args.details else None
     write_report(report, args, by=bool(options.by), details=details)
-    if args.open:
-        _open(report, args.out, details)
     if args.save_trace:
         print_notes(save_failed(report, options, args.save_trace), quiet=args.quiet)
     return report.exit_code
@@ -139,21 +125,6 @@ def _notes(report: Report) -> Iterator[str]:
         if item.role == "trace" and is_sample(item.path):
             fix = "Answer yours with your own system: eval/write_traces.py, or rag-eval collect"
             yield f"{item.path} is the sample of rag-eval init, for its own questions. {fix}"
-
-
-def _open(report: Report, out: str, details: Details | None) -> None:
-    """Open the HTML report: the one of ``--out``, otherwise one in a temporary folder."""
-    import tempfile
-    import webbrowser
-
-    from rag_eval.rendering import RENDERERS, render
-
-    folder = Path(out or tempfile.mkdtemp(prefix="rag-eval-"))
-    path = (folder / RENDERERS["html"][1]).resolve()
-    if not out:
-        path.write_text(render(report, "html", details=details), encoding="utf-8", newline="\n")
-    if not webbrowser.open(path.as_uri()):
-        print_notes(f"no browser was found; the report is {path}")
 
 
 def _print_scores(args: argparse.Namespace, options: Options, inline: str) -> int:
@@ -204,44 +175,3 @@ def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any]
         hint = "It reads only qid, q_id and answer_json. Other formats read all fields."
         notes.append(f"{trace}: --format scores finds no answer in {quantity(scorer.unread, 'trace')}. {hint}")
     return reference.scores(card, k, gates), notes
-
-
-def watch(score: Callable[[], int], files: Callable[[], Iterable[str]]) -> int:
-    """Score, and again after each change of ``files`` is written whole; Ctrl-C ends it with the last exit code."""
-    code, state = 0, _states(files())
-    try:
-        while (code := guarded(score)) != INTERRUPTED:
-            sys.stdout.write("\nWatching for changes; Ctrl-C ends.\n")
-            sys.stdout.flush()
-            scored, previous = state, None
-            while state == scored or state != previous:  # unchanged, or still being written
-                time.sleep(_PAUSE)
-                previous, state = state, _states(files())
-            sys.stdout.write("\n")
-    except KeyboardInterrupt:
-        pass
-    return code
-
-
-def _files(args: argparse.Namespace) -> list[str]:
-    """Return the files that the verdict depends on, as far as the gates file can be read."""
-    from rag_eval.gates.policy import Policy
-    from rag_eval.readers.run_file import sidecar_of
-    from rag_eval.run.inputs import read_gates_policy
-
-    gates, policy = "", Policy()
-    with suppress(RagEvalError), checked_reader() as reader:
-        gates = "" if "=" in args.gates else args.gates or nearest_gates()
-        policy = read_gates_policy(reader, gates)
-    files = gates, args.gold, args.trace, args.verdicts, args.baseline, *policy.files
-    return [path for path in (*files, sidecar_of(args.trace or policy.trace)) if path]
-
-
-def _states(files: Iterable[str]) -> dict[str, tuple[int, int] | None]:
-    """Return modification time and size of each file; None for a missing one."""
-    states: dict[str, tuple[int, int] | None] = dict.fromkeys(files)
-    for path in states:
-        with suppress(OSError):
-            state = Path(path).stat()
-            states[path] = state.st_mtime_ns, state.st_size
-    return states
