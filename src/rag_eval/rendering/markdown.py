@@ -197,13 +197,10 @@ def _folded_parts(report: Report, questions: int, *, by_slice: bool) -> list[str
         metrics += [f"**{prose(group.title)}**: {_escaped(group.about)}", write_blocks(group.tables)]
     metrics += [_escaped(text)] if (text := metrics_tables.without_cases(report)) else []
     parts = [folded("All metrics", "\n\n".join(metrics))]
-    if report.slices:
-        gated = metrics_tables.gated_by_slice(report, FORMATTER)
-        parts.append(folded(f"Slices ({len(report.slices)})", write_blocks(gated)))
     parts.append(write_blocks(cases.conversations(report, FORMATTER)))
     if report.slices:
         every = write_blocks(metrics_tables.all_by_slice(report, FORMATTER)) if by_slice else ""
-        parts.append(folded("Every metric by slice", every) if by_slice else _NO_SLICES)
+        parts.append(folded(f"Every metric by slice ({len(report.slices)})", every) if by_slice else _NO_SLICES)
     shown = write_blocks(cases.questions(report, FORMATTER, questions))
     parts.append(folded(f"Questions ({len(report.questions)})", shown))
     return [*parts, folded("Provenance", write_blocks(summary.provenance(report, FORMATTER)))]

@@ -41,7 +41,7 @@ _NAMED, _FIELDS, _COLUMNS = 3, 5, 20
 _SHADES = (0.05, 0.15, 0.3)
 _MANY_FOLDS = 3
 """Values of one metric that are worth a table of their own."""
-_TEXT, _QID, _SLICES, _SLICE_COLUMNS = 60, 40, 100, 8
+_TEXT, _QID, _SLICE_COLUMNS = 60, 40, 8
 
 
 class Group(Struct, frozen=True):
@@ -137,7 +137,8 @@ def worst_slices(report: Report, formatter: TextFormatter) -> list[Block]:
     if not report.slices:
         return []
     bounds, rows, any_few = bounds_of(report), [], False
-    for name in gated_in_slices(report):
+    gated = {gate.name for gate in report.gates}
+    for name in [name for name in valued(report, report.slices) if name in gated]:
         whole = report.metrics[name]
         worse = [pair for pair in worst_first(report, name) if _is_worse(pair[1], whole)]
         if not worse:
@@ -190,12 +191,6 @@ def _as_gated(bounds: Bounds, name: str, part: str, result: MetricResult) -> str
     return format_value(gate) if gate is not None else format_number(result.value, name)
 
 
-def gated_in_slices(report: Report) -> list[str]:
-    """Return the gated metrics that have a value in some slice."""
-    names = {gate.name for gate in report.gates}
-    return [name for name in valued(report, report.slices) if name in names]
-
-
 def valued(report: Report, parts: Sequence[SliceResult]) -> list[str]:
     """Return the metrics that have a value in some slice, in the order of the report."""
     names = {name for part in parts for name, result in part.metrics.items() if result.n}
@@ -208,22 +203,6 @@ def by_field(report: Report) -> dict[str, list[SliceResult]]:
     for part in report.slices:
         fields.setdefault(part.slice.partition("=")[0], []).append(part)
     return fields
-
-
-def gated_by_slice(report: Report, formatter: TextFormatter, limit: int = _SLICES) -> list[Block]:
-    """List every slice with the value of each gated metric."""
-    names, shown, bounds = gated_in_slices(report), report.slices[:limit], bounds_of(report)
-    rows = [
-        [
-            formatter.code(part.slice, _TEXT),
-            f"{part.n}{FEW if part.n < report.min_n else ''}",
-            *(in_slice(bounds, part, name) for name in names),
-        ]
-        for part in shown
-    ]
-    headers = ["Slice", "Cases", *(formatter.named(name, "") for name in names)]
-    table = Table("Gated metrics by slice", headers, rows)
-    return [table, *more(len(report.slices) - limit, formatter.whole), *legend_of_few(report, shown)]
 
 
 def all_by_slice(report: Report, formatter: TextFormatter) -> list[Block]:

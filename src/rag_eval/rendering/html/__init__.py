@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from rag_eval.textual.leaks import Segment
 
 _ALL = 1_000_000_000
-_SLICES = 1_000
 _TREND = "RAG evaluation over time"
 _READ = (
     "Oldest first, with 95\u00a0% intervals. The shaded side of the threshold passes the gate: a disc passed, a cross "
@@ -154,11 +153,7 @@ def _slices(report: Report) -> Markup:
     if not report.slices:
         return NOTHING
     worst = write([*metrics_tables.worst_slices(report, FORMATTER), *cases.conversations(report, FORMATTER)])
-    parts = [worst, *plots.heat(report)]
-    if len(report.slices) > plots.MOST:  # otherwise the heat maps have all
-        every = write(metrics_tables.gated_by_slice(report, FORMATTER, _SLICES))
-        parts.append(folded(f"All slices ({len(report.slices):,})", every))
-    return join(parts)
+    return join([worst, *plots.heat(report)])
 
 
 def _metrics(report: Report) -> Markup:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.gates.policy import MARGINS
 from rag_eval.rendering import metrics_tables
-from rag_eval.rendering.document import COMMIT, format_number, unit
+from rag_eval.rendering.document import COMMIT, format_number, more, unit
 from rag_eval.rendering.gates_table import (
     ORIGINS,
     OUTCOMES,
@@ -302,13 +302,13 @@ def gates(report: Report) -> Iterator[Markup]:
 def heat(report: Report) -> Iterator[Markup]:
     """Yield a table for each field, of every metric by slice, coloured by the distance from the value of all cases."""
     for field, parts in metrics_tables.by_field(report).items():
-        title, parts = f"Every metric by {visible(field)}", parts[:MOST]
+        title, cut, parts = f"Every metric by {visible(field)}", len(parts) - MOST, parts[:MOST]
         block = metrics_tables.table_of_slices(report, title, parts, FORMATTER)
         colours = (
             [None, *(metrics_tables.shade(name, part.metrics.get(name), report.metrics[name]) for part in parts)]
             for name in metrics_tables.valued(report, parts)
         )
-        legend = write_blocks(metrics_tables.legend_of_few(report, parts))
+        legend = write_blocks([*more(cut, "report.json"), *metrics_tables.legend_of_few(report, parts)])
         yield folded(title, tag("p", _HEAT, class_="hint"), table(block, colours, "heat"), legend)
 
 
