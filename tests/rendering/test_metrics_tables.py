@@ -50,24 +50,9 @@ def test_a_section_describes_its_metric_group(tmp_path):
     assert [name for name in ("answers", "citations", "retrieval") if PERSPECTIVES[name] not in text] == []
 
 
-def test_metrics_without_data_are_counted_and_grouped_by_what_they_need(tmp_path):
+def test_metrics_without_data_are_counted(tmp_path):
     report = scored(tmp_path)
-    output = metrics_tables.without_cases(report)
-    assert output.startswith(f"No data for {len(without_value(report))} metrics; needed: ")
-    assert "trace.chunks.text (citation_support" in output
-    assert "apply to no case: under_refusal" in output
-
-
-def test_a_present_field_is_not_listed_as_needed(tmp_path):
-    output = metrics_tables.without_cases(scored(tmp_path, trace={"latency_ms": {"total": 9}}))
-    assert "trace.latency_ms" not in output
-    assert "trace.latency_ms" in metrics_tables.without_cases(scored(tmp_path))
-
-
-def test_the_note_on_metrics_without_data_is_short(tmp_path):
-    output = metrics_tables.without_cases(scored(tmp_path))
-    assert all(len(names.split(", ")) <= 4 for names in re.findall(r"\(([^)]*)\)", output))
-    assert output.count("(") <= len({metric.needs for metric in METRICS.values()})
+    assert metrics_tables.without_cases(report).startswith(f"No data for {len(without_value(report))} metrics; ")
 
 
 def test_a_report_whose_metrics_all_have_values_names_no_missing_fields(tmp_path):

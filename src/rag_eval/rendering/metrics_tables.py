@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from rag_eval.common.escaping import quantity, some
+from rag_eval.common.escaping import quantity
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.metrics import PERSPECTIVES, column_of, measure
 from rag_eval.rendering.document import (
@@ -31,13 +31,12 @@ if TYPE_CHECKING:
     from rag_eval.analysis.report import Report, SliceResult
     from rag_eval.gates.policy import GateResult
     from rag_eval.gates.results import MetricResult
-    from rag_eval.metrics import Metric
     from rag_eval.rendering.document import Block, TextFormatter
 
     Bounds = Mapping[tuple[str, str, float | None], GateResult]
 
 _CUT = re.compile("@[0-9]+$")
-_NAMED, _FIELDS, _COLUMNS = 3, 5, 20
+_COLUMNS = 20
 _SHADES = (0.05, 0.15, 0.3)
 _MANY_FOLDS = 3
 """Values of one metric that are worth a table of their own."""
@@ -109,27 +108,11 @@ def _by_column(
 
 
 def without_cases(report: Report) -> str:
-    """Name the metrics that apply to no case, by the missing fields that they need."""
-    by_name: dict[str, Metric] = {}
-    valued: set[str] = set()
-    for name, result in report.metrics.items():
-        item = measure(name).metric
-        by_name[item.name] = item
-        valued |= {item.name} if result.n else set()
-    absent = [item for item in by_name.values() if item.name not in valued]
-    known = {field for name in valued for field in by_name[name].needs}
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for item in absent:
-        groups.setdefault(tuple(field for field in item.needs if field not in known), []).append(item.name)
-    bare = groups.pop((), [])
-    largest_first = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
-    parts = [f"{' and '.join(fields)} ({some(names, _NAMED)})" for fields, names in largest_first]
-    if len(parts) > _FIELDS:
-        parts[_FIELDS:] = [f"{len(parts) - _FIELDS} more fields (list them with rag-eval metrics)"]
-    texts = [f"No data for {quantity(len(absent), 'metric')}"]
-    texts += [f"needed: {'; '.join(parts)}"] if parts else []
-    texts += [f"apply to no case: {some(bare, _NAMED)}"] if bare else []
-    return f"{'; '.join(texts)}." if absent else ""
+    """Count the metrics that apply to no case."""
+    measured = {measure(name).metric.name for name in report.metrics}
+    absent = measured - {measure(name).metric.name for name, result in report.metrics.items() if result.n}
+    need = f"No data for {quantity(len(absent), 'metric')}; rag-eval metrics lists the fields that they need."
+    return need if absent else ""
 
 
 def worst_slices(report: Report, formatter: TextFormatter) -> list[Block]:
