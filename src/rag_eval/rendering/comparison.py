@@ -103,21 +103,6 @@ def sections(comparison: SideBySide, formatter: TextFormatter) -> Iterator[Secti
         yield _front(comparison.front, names, formatter)
 
 
-def significant_differences(comparison: SideBySide, formatter: TextFormatter) -> Section:
-    """Summarize significant differences from the base and the flipped questions, for the top of a page."""
-    names = [formatter.code(run.name, _NAME) for run in comparison.runs]
-    rows = [
-        [name, _metric(row, formatter), *_difference(comparison, row, item)]
-        for index, name in enumerate(names)
-        for row in comparison.metrics
-        if (item := row.cells[index].against) and item.result in ("better", "worse")
-    ]
-    lines = [] if rows else ["No metric differs significantly from the base."]
-    lines += [f"{name}: {_count_flips(run)}" for name, run in zip(names, comparison.runs, strict=True) if run.flips]
-    table = table_of("What differs", ["run", "metric", *_COLUMNS], rows)
-    return Section("What differs", [*remarks(lines), *table])
-
-
 def _runs(comparison: SideBySide, formatter: TextFormatter) -> Section:
     """Return a table of the runs, with the columns that are not empty and not equal to the first one."""
     headers = ["run", "file", "cases", "other gold", "only in base", "only here", "passing", "missing", "errors"]

@@ -17,7 +17,7 @@ from rag_eval.contract.settings import MOST
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.rendering import cases, gates_table, metrics_tables, summary
 from rag_eval.rendering import history as trend
-from rag_eval.rendering.comparison import repeats_sections, sections, significant_differences
+from rag_eval.rendering.comparison import repeats_sections, sections
 from rag_eval.rendering.document import COMMIT, Paragraph, Section, Table, bullets, paragraphs
 from rag_eval.rendering.html import plots
 from rag_eval.rendering.html.element import (
@@ -364,9 +364,8 @@ def history_page(
 
 
 def comparison_page(comparison: SideBySide) -> str:
-    """Return the page of a comparison: differences first."""
-    first, *rest = sections(comparison, FORMATTER)
-    return write_page([first, significant_differences(comparison, FORMATTER), *rest], comparison.version)
+    """Return the page of a comparison."""
+    return write_page(sections(comparison, FORMATTER), comparison.version)
 
 
 def comparison_tables(comparison: SideBySide) -> str:
