@@ -134,17 +134,11 @@ def test_auto_names_the_line_of_invalid_json(command, tmp_path, text, message):
     assert (code, out, message in err.replace(str(path), "FILE")) == (2, "", True), err
 
 
-@pytest.mark.parametrize(
-    ("code", "fix"),
-    [
-        (errno.EACCES, "Check the permissions of the file and its folder, or write to another place."),
-        (errno.ENOSPC, "Free some space, or write to another place."),
-        (errno.EBUSY, "Close it in other programs, or write to another place."),
-        (errno.EISDIR, "A folder has this name: write to another place."),
-        (errno.EROFS, "Write to another place."),
-    ],
-)
-def test_the_fix_for_a_file_that_cannot_be_written_depends_on_the_error(command, tmp_path, monkeypatch, code, fix):
+FIX = "Check the path, its permissions and the free space, or write to another place."
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.ENOSPC, errno.EBUSY, errno.EISDIR, errno.EROFS])
+def test_a_file_that_cannot_be_written_is_named_with_the_reason(command, tmp_path, monkeypatch, code):
     def fail(self, target):
         raise OSError(code, os.strerror(code), self)
 
@@ -152,21 +146,14 @@ def test_the_fix_for_a_file_that_cannot_be_written_depends_on_the_error(command,
     out = tmp_path / "gold.jsonl"
     exit_code, _, err = command("import", "example08", HERE / "qaset.json", "--out", out)
     assert (exit_code, list(tmp_path.iterdir())) == (2, [])
-    assert f"{out} cannot be written: {os.strerror(code).lower()}. {fix}\n" in err
+    assert f"{out} cannot be written: {os.strerror(code).lower()}. {FIX}\n" in err
 
 
-@pytest.mark.parametrize(
-    ("name", "fix"),
-    [
-        ("file/gold.jsonl", "A folder of its path is a file: write to another place."),
-        ("file/below/gold.jsonl", "A folder of its path is a file: write to another place."),
-        (f"{'x' * 300}.jsonl", "Choose a shorter name."),
-    ],
-)
-def test_a_path_that_cannot_be_has_its_fix(command, tmp_path, name, fix):
+@pytest.mark.parametrize("name", ["file/gold.jsonl", "file/below/gold.jsonl", f"{'x' * 300}.jsonl"])
+def test_an_impossible_path_is_refused(command, tmp_path, name):
     (tmp_path / "file").write_text("mine")
     code, _, err = command("import", "example08", HERE / "qaset.json", "--out", tmp_path / name)
-    assert (code, fix in err, (tmp_path / "file").read_text()) == (2, True, "mine"), err
+    assert (code, FIX in err, (tmp_path / "file").read_text()) == (2, True, "mine"), err
 
 
 # --- read directly and imported ---------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def _report_environment_error(error: Exception) -> int:
         message = f"{error.name} cannot be loaded: {error}. Install rag-eval-action again, with its dependencies."
     elif isinstance(error, UnicodeEncodeError) and (misread := misread_names()):
         message = misread
-    elif isinstance(error, FileNotFoundError) and _lost_current_folder():
+    elif isinstance(error, FileNotFoundError) and error.filename is None:  # of os.getcwd
         message = "the current folder no longer exists. Change to another one."
     elif isinstance(error, OSError) and error.filename is not None:
         why = (error.strerror or "unknown reason").lower()
@@ -67,15 +67,6 @@ def _report_environment_error(error: Exception) -> int:
 def is_out_of_memory(error: Exception) -> bool:
     """Return whether the machine ran out of memory, in Python or in another process."""
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
-
-
-def _lost_current_folder() -> bool:
-    """Return whether the current folder was removed, so that relative paths are invalid."""
-    try:
-        os.getcwd()  # noqa: PTH109 - no pathlib in the hook of every commit
-    except FileNotFoundError:
-        return True
-    return False
 
 
 def _say(lines: Sequence[str], code: int) -> int:

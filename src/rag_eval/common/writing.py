@@ -11,19 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from rag_eval.common.paths import WINDOWS
 from rag_eval.errors import UsageError
 
-_IN_USE = "Close it in other programs, or write to another place."
-_FORBIDDEN = _IN_USE if WINDOWS else "Check the permissions of the file and its folder, or write to another place."
-_WRITE_FIXES = {
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "Free some space, or write to another place."),
-    **dict.fromkeys((errno.EBUSY, errno.ETXTBSY), _IN_USE),
-    **dict.fromkeys((errno.EACCES, errno.EPERM), _FORBIDDEN),
-    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), "A folder of its path is a file: write to another place."),
-    errno.EISDIR: "A folder has this name: write to another place.",
-    errno.ENAMETOOLONG: "Choose a shorter name.",
-}
+_FIX = "Check the path, its permissions and the free space, or write to another place."
 
 
 def write(path: str | Path, text: str) -> None:
@@ -90,7 +80,7 @@ def write_files(files: Iterable[tuple[Path, Iterable[bytes]]]) -> None:
                 part.replace(path)
     except OSError as error:
         why = f"{path} cannot be written: {(error.strerror or 'unknown reason').lower()}"
-        raise UsageError(f"{why}. {_WRITE_FIXES.get(error.errno or 0, 'Write to another place.')}") from None
+        raise UsageError(f"{why}. {_FIX}") from None
     finally:  # on Ctrl-C too
         for part in parts.values():
             with suppress(OSError):
