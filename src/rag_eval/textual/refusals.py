@@ -41,7 +41,7 @@ from rag_eval.textual.tokens import fold, holds_any, tokens
 
 Kind = Literal["declines", "lacks", "whole", "empty"]
 
-VERSION = 10
+VERSION = 11
 """Version of the patterns and limits below. Scores are comparable only under the same version."""
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "ru", "tr", "ar", "zh", "ja", "ko")
 MAX_CLAIM = 2000
@@ -345,7 +345,7 @@ class Language:
         if name not in self._patterns:
             entry = self.table.get(name, ())
             if name == "turns":
-                text = f"{self._alternatives(entry, end=_WORD_END[self.spaced])}|;"
+                text = f"{self._alternatives(entry, end=_WORD_END[self.spaced])}|[;؛]"
             elif name == "idle":
                 lead, idle = [self._alternatives(self.table.get(one, ()), start=False) for one in ("lead", "idle")]
                 text = f"^(?:{lead})?{idle}|{self._alternatives(self.table.get('idle_within', ()))}"
