@@ -317,6 +317,7 @@ password `aX9#mm21Lq`|Authorization: Basic YWRtaW46UzNjcjN0UGFzcw==
 The Datadog API key is 0a1b2c3d4e5f60718293a4b5c6d7e8f9|application key: 54320832554288357744c55685d3b7a5
 global api key 4d9682846984372e5e6a1abf3336b04f01a67
 the session secret for production is 0577a6ab9f02f18ae01bbb1f93a0ce
+SECRET_KEY_BASE=0577a6ab9f02f18ae01bbb1f93a0ce|password: kQzTrWbLpXn|JWT_SECRET=gHxRtbKWqLmzPd|password: wRtKbQzx
 Algolia admin key 3df628d77bff8651c84399bbdf428d33 is public|DB_PASS=5QE7012u85*g|Der API-Schlüssel lautet 9fK2mQx7Lp0Z
 """
 NO_STATED = """
@@ -325,6 +326,8 @@ token: ${TOKEN}|token={{ token }}|password: changeme123|secret = os.environ["X1"
 token limit: 128000 tokens|the secret is out|password: at least 8 characters|key: value|token: 2024-01-15
 password policy: min-length-12|passwords expire 90 days|tokens: 1.234.567|password=example1234
 bearer of good news|the password is reset-after-30-days|api key: https://acme.org/keys/1234|Secret: x
+SECRET_KEY_BASE=<your-secret>|SECRET_KEY_BASE=$(rails)|password: mandatory|Passwort: mindestens|token = getJwtToken
+password: parseXMLValue|token: OAuthToken|password: MANDATORY|secret_key_base: unavailable|token: firstMiddleLast
 secret: xxxxxxxx1|basic rules for 12345678901234567890|password=****1234abcd|token: 12345678|password: aaaaaaa1
 the token type is bearer_v2_opaque|The cache key is user_profile_0a1b2c3d|sort key 0a1b2c3d4e5f60718293a4b5c6d7e8f9
 commit 0a1b2c3d4e5f60718293a4b5c6d7e8f901234567 fixes the token|PASSWORD_MIN_LENGTH=12

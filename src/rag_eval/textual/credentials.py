@@ -56,7 +56,7 @@ _NAMES = (
 _FOR = r"(?: (?:for|of|in|on|to|at|from|für|pour|de|del|para|per|dla|для)(?: [\w.'’-]{1,24}){1,4}?)?"
 """What a secret is for: *for the web shop*."""
 _STATED = (
-    rf"(?i){_NAMES}"
+    rf"(?i){_NAMES}(?:_(?:base|prod|live|value)\b)?"
     rf"(?:(?:[\"'`*]{{0,3}}\s{{0,3}}(?:[:=：]|:=|=>|(?<!\w){_IS}(?!\w):?|[是は은는])\s{{0,3}}[\"'`*]{{0,3}}|\s[\"'`]"
     rf"|{_FOR} {_IS}(?!\w):?\s[\"'`*]{{0,3}})([!#-&(-_a-~]{{8,200}})"
     r"|s?\s([A-Za-z0-9+/_\-]{24,200})(?![\w.]))"
@@ -75,6 +75,9 @@ _NO_VALUE = (
     r"|^(?:pass(?:word|wd)?|pwd|secret|token)\d{0,4}$"
 )
 _WORDS = r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)(?:[\-_./:,](?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)){0,99}"
+_CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_VOWELS = frozenset("aeiouAEIOU")
+_INNER_CAPITAL = re.compile(r"[a-z][A-Z]")
 LEAST_ENTROPY = 2.5
 """Bits a character: six that all differ have a little more, eight that all differ have three."""
 
@@ -109,8 +112,8 @@ def with_secret_name(text: str) -> bool:
         [before.rstrip(" _-").endswith(_KINDS) for before in lowered.split("key")[:-1]]
     ):
         return False
-    long = [word for word in text.split() if len(word) >= _SHORT and not word.isalpha()]  # only letters: most of them
-    return any([any(map(str.isdigit, word)) for word in long])
+    long = [word for word in text.split() if len(word) >= _SHORT]
+    return any([_INNER_CAPITAL.search(word) or any(map(str.isdigit, word)) for word in long])
 
 
 def with_option(text: str) -> bool:
@@ -169,7 +172,7 @@ def passwords_in_commands(text: str) -> Spans:
 
 
 def stated_secrets(text: str) -> Spans:
-    """Yield values named as password, token or key, or after ``Bearer``, that mix letters and digits.
+    """Yield values named as password, token or key, or after ``Bearer``, that mix letters and digits or are random.
 
     Words, numbers and dates joined by hyphens or dots are not secrets, and neither are placeholders such as
     ``<your-token>``.
@@ -178,7 +181,7 @@ def stated_secrets(text: str) -> Spans:
     matches = [match for pattern in (_STATED, _BEARER) for match in re.finditer(pattern, text)]
     for start, end in sorted([match.span(match.lastindex or 0) for match in matches]):
         value = text[start:end].rstrip(_ENDS)
-        if start >= reached and _by_chance(value):
+        if start >= reached and (_by_chance(value) or _is_random_word(value)):
             reached = start + len(value)
             yield start, reached
 
@@ -190,6 +193,13 @@ def _by_chance(value: str) -> bool:
     shares = [count / len(value) for count in Counter(value).values()]
     entropy = -sum(share * log2(share) for share in shares)
     return not re.search(_NO_VALUE, value) and not re.fullmatch(_WORDS, value) and entropy >= LEAST_ENTROPY
+
+
+def _is_random_word(value: str) -> bool:
+    """Return whether letters change case as chance does: half of the parts of a camel-case name are no words."""
+    parts = _CAMEL.findall(value) if len(value) >= _SHORT and value.isascii() and value.isalpha() else []
+    odd = sum(len(part) == 1 or _VOWELS.isdisjoint(part) for part in parts)
+    return len(parts) > 2 and 2 * odd >= len(parts) and not re.search(_NO_VALUE, value)
 
 
 def _is_password(value: str) -> bool:
