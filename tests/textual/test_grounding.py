@@ -342,6 +342,12 @@ MISMATCHES = [
     ("Carried-over days expire on May 31.", "On 31 May, carried-over days expire.", ""),
     ("The film won several awards.", "The film was released in 1968 and won no awards.", "negation awards"),
     ("The harbour never burned.", "The harbour burned twice, in 1702 and in 1755.", "negation burned"),
+    (
+        "The fee is not waived for students if they apply late.",
+        "The fee is waived for students if they apply late.",
+        "negation waived",
+    ),
+    ("If the fee is not waived, students apply late.", "If the fee is waived, students apply late.", ""),
     ("电池在保修范围内。", "设备保修期为两年,电池不在保修范围内。", "negation 在保"),
     ("外壳是不锈钢的。", "设备的外壳是不锈钢的。", ""),
     ("Гарантия не распространяется на стекло и лак.", "Стекло и лак гарантия не покрывает.", ""),

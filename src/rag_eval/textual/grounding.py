@@ -361,8 +361,9 @@ def _mismatches(
 def _denials(here: list[str], there: list[str]) -> Iterator[tuple[str, str]]:
     """Yield a word that only one side denies, if the other has the same words around it."""
     we_deny, they_deny = (not NEGATIONS.isdisjoint(read) for read in (here, there))
-    if not _CONDITIONS.isdisjoint(here) or not (we_deny or they_deny):
-        return
+    denial = max([place for place, key in enumerate(here) if key in NEGATIONS], default=len(here))
+    if not _CONDITIONS.isdisjoint(here[:denial]) or not (we_deny or they_deny):
+        return  # *if it is not* denies nothing
     if we_deny and they_deny and not set(_denied(here, _SCOPE)).isdisjoint(_denied(there, _SCOPE)):
         return
     shared = frozenset(here).intersection(there) - FUNCTION - NEGATIONS
