@@ -157,6 +157,16 @@ def test_an_older_run_does_not_overwrite_a_newer_one(fake, github):
     assert bodies(fake) == [body("new", 7)]
 
 
+def test_a_newer_number_of_another_commit_stays_only_while_that_commit_is_the_last(fake, github):
+    other = "f" * 40
+    fake.add_pull(2, other, "b" * 40)
+    fake.add_comment(2, body("forged", run=10**18 - 1).replace(HEAD, other))
+    assert send(github, "old", run=6).action == "skipped", "ours is of an older commit"
+    fake.pulls[2]["head"]["sha"] = HEAD
+    assert send(github, "new", run=7).action == "updated"
+    assert bodies(fake) == [body("new", 7)]
+
+
 OLD, NEW = (f"octo/hello/.github/workflows/{name}.yml@refs/pull/2/merge" for name in ("old", "new"))
 
 

@@ -176,10 +176,10 @@ def post(api: GitHub, number: int, body: str, mode: Mode) -> Posted:
     """Update the comment of pull request ``number`` to ``body``, which starts with its marker.
 
     ``always`` writes each time; ``on-change`` only if the text between the marker and the line on the run differs;
-    ``on-failure`` creates a comment only for a marker that ``failed``, but updates an existing one, so that it also
-    shows when the gates pass again. The comment of a later run of this workflow stays. The comment of another workflow
-    is replaced, because their order is unknown. The comment of another use in the same run is replaced too, unless only
-    that use failed: its failure must stay visible. Raises GitHubError, and ValueError for a body without a marker.
+    ``on-failure`` creates a comment only for a marker that ``failed``, but updates an existing one, so that it also shows when the gates pass again. The comment of a later run of this workflow stays,
+    unless only ours is about the last commit. The comment of another workflow is replaced, because their order is
+    unknown. The comment of another use in the same run is replaced too, unless only that use failed: its failure must
+    stay visible. Raises GitHubError, and ValueError for a body without a marker.
     """
     marker = parse_marker(body)
     if marker is None:
@@ -190,7 +190,7 @@ def post(api: GitHub, number: int, body: str, mode: Mode) -> Posted:
     existing = find(api.comments(number), author, marker.id)
     if existing is not None:
         try:
-            return _replace(api, existing, body, marker, mode)
+            return _replace(api, number, existing, body, mode)
         except GitHubError as error:
             if error.status not in (404, 410):  # otherwise it was deleted after it was listed
                 raise
@@ -199,19 +199,19 @@ def post(api: GitHub, number: int, body: str, mode: Mode) -> Posted:
     created = api.create_comment(number, body, lambda: find(api.comments(number), author, marker.id))
     # A comment that appeared before a retry may be another run's.
     if not _same(created.body, body):
-        return _replace(api, created, body, marker, mode)
+        return _replace(api, number, created, body, mode)
     if created.author == author:
         return Posted(created.url, "created", "")
     why = f"its author is {quoted(created.author)}, not {quoted(author)}, so the next run will add another comment"
     return Posted(created.url, "created", why, needs_attention=True)
 
 
-def _replace(api: GitHub, existing: Comment, body: str, ours: Marker, mode: Mode) -> Posted:
-    theirs = parse_marker(existing.body) or Marker(ours.id, "", 0)
+def _replace(api: GitHub, number: int, existing: Comment, body: str, mode: Mode) -> Posted:
+    theirs, ours = (parse_marker(text) or Marker("", "", 0) for text in (existing.body, body))
     writer = ""  # the other writer, if known
     if theirs.workflow and ours.workflow and theirs.workflow != ours.workflow:
         writer = "another workflow"
-    elif theirs.run > ours.run:
+    elif theirs.run > ours.run and not _is_newest_commit(api, number, ours.head, theirs.head):
         newer = f"run {theirs.run} is newer and has already commented"
         return Posted(existing.url, "skipped", newer, needs_attention=True)
     elif theirs.by and (theirs.by, theirs.run) == (ours.by, ours.run):
@@ -223,6 +223,11 @@ def _replace(api: GitHub, existing: Comment, body: str, ours: Marker, mode: Mode
         return Posted(existing.url, "unchanged", reason or "it already has the same text", needs_attention=bool(reason))
     url = api.update_comment(existing.id, body).url or existing.url
     return Posted(url, "updated", reason, needs_attention=bool(reason))
+
+
+def _is_newest_commit(api: GitHub, number: int, head: str, other: str) -> bool:
+    """Return whether ``head`` and not ``other`` is the last commit. Other workflows can write any number in a marker."""
+    return head != other and api.pull_head(number) == head
 
 
 def _text(body: str) -> str:
@@ -279,7 +284,8 @@ def read(path: str, root: str | None = None) -> CommentBody:
                 raise InputError(reader.ledger.problems, reader.ledger.more)
             check_gates(path, recorded, _ANEW)
             report = rejudge_same_gates(recorded)
-            return CommentBody(f"{markdown.within(report, ROOM, len)}\n{_ONLY}\n", report.verdict)
+            text = f"{markdown.within(report, ROOM, len)}\n{_ONLY}\n"
+            return CommentBody(text, report.verdict)
     except UsageError as error:
         raise InputError([Problem(path, 0, "", str(error).rstrip("."), _ANEW)]) from None
 
