@@ -322,6 +322,10 @@ def test_on_failure_is_silent_until_a_gate_fails_and_then_keeps_up(fake, github)
     assert bodies(fake) == [body("green again", 3)]
 
 
+def test_on_failure_also_writes_about_a_change_of_what_it_is_judged_by(github):
+    assert post(github, 2, body("green"), "on-failure", needs_review=True).action == "created"
+
+
 def test_off_asks_nothing(fake, github):
     assert send(github, "red", mode="off", failed=True) == ("", "skipped", "comments are off", False)
     assert fake.seen == []

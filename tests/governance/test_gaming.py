@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -149,6 +150,34 @@ def test_the_same_without_the_attack_passes(scenario, played, controls):
 def test_what_is_only_named_fails_where_warnings_do(scenario, played):
     ending = played(scenario, scenario.attack, **{"fail-on": "warning"})
     assert (ending.code, ending.stops) == (1, set()), ending.said
+
+
+WITHOUT_COMMENT = {
+    "four-eyes-on-a-push",
+    "gold-older-than-the-base",
+    "traces-marked-as-refusals",
+    "traces-of-an-easier-question",
+    "traces-of-an-easier-question-behind-the-right-one",
+    "traces-of-an-easier-turn",
+    "traces-other-answers-behind-refusals",
+    "traces-other-answers-with-the-same-words",
+    "traces-refusals-marked-as-answers",
+    "traces-refused-in-other-words",
+}
+"""They have no pull request, or concern only answers: nothing says that gates, gold set or inputs are others."""
+
+
+@pytest.mark.parametrize("scenario", [item for item in SCENARIOS if item.name in NAMED], ids=lambda item: item.name)
+def test_a_comment_on_failures_also_tells_what_the_change_does_to_its_own_judgement(scenario, played):
+    ending = played(scenario, scenario.attack, comment="on-failure")
+    assert ("comment created" in ending.said) == (scenario.name not in WITHOUT_COMMENT), ending.said
+
+
+def test_a_comment_on_failures_is_silent_for_a_change_that_passes_by_the_same_gates(played):
+    [scenario] = [item for item in SCENARIOS if item.name == "gates-threshold-lowered"]
+    assert (
+        "comment skipped: no gate failed" in played(replace(scenario, pull_request=[]), [], comment="on-failure").said
+    )
 
 
 @pytest.mark.parametrize(

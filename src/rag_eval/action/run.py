@@ -59,7 +59,7 @@ _CORE = ("precision", "chr", "under_refusal", "over_refusal", "answered_rate", "
 class ActionOutcome(NamedTuple):
     """The result of the action: the text for people, the outputs, the exit code.
 
-    ``why`` is the reason why the step fails although the verdict does not.
+    ``why`` is the reason why the step fails although the verdict does not. ``needs_review`` is that of the report.
     """
 
     verdict: str
@@ -68,6 +68,7 @@ class ActionOutcome(NamedTuple):
     notes: Sequence[Annotation]
     code: int
     why: str = ""
+    needs_review: bool = False
 
     @property
     def failed(self) -> bool:
@@ -215,7 +216,8 @@ def judge(run: ActionRun) -> ActionOutcome:
     if code and report.passed:
         text = markdown.warned_within
         why = f"The report passed, but the step fails, because fail-on is warning: {summary.warned(report)}."
-    return ActionOutcome(report.verdict, partial(text, report), {**_outputs(report), **paths}, notes, code, why)
+    outputs = {**_outputs(report), **paths}
+    return ActionOutcome(report.verdict, partial(text, report), outputs, notes, code, why, report.needs_review)
 
 
 def _authority(run: ActionRun) -> Authority | None:
@@ -289,7 +291,7 @@ def _comment(run: ActionRun, outcome: ActionOutcome) -> tuple[str, bool]:
         first = marker(inputs.comment_id, head, runner.run, runner.workflow, runner.by, failed=outcome.failed) + "\n"
         last = posting.last_line(head, runner.run, runner.address)
         body = first + outcome.text(posting.MOST_CHARACTERS - len(first + last), len) + last
-        posted = posting.post(run.open_api(), number, body, inputs.comment)
+        posted = posting.post(run.open_api(), number, body, inputs.comment, needs_review=outcome.needs_review)
     except RagEvalError as error:
         announce("notice", f"No comment: {error} {_report_location(inputs)}")
         return "", False

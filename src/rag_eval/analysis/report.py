@@ -80,6 +80,15 @@ class CiRun(NamedTuple):
     run: int | None
 
 
+_OF_CHANGE = frozenset(
+    "baseline-changed baseline-from-head baseline-overridden bootstrap change-not-checked-out changed-verdict"
+    " fewer-cases gates-from-elsewhere gates-from-head gates-overridden gold-not-governed gold-not-in-git"
+    " gold-not-in-items gold-overridden k-overridden run-json-missing signoff-off signoff-unchecked"
+    " traces-overridden traces-tracked verdicts-overridden workflow-changed".split()
+)
+"""Findings that concern what a pull request is judged by, even if the gold set has no changes that could be listed."""
+
+
 class Report(NamedTuple):
     """The whole outcome of a run. ``report.json`` contains all of it; renderings are pure functions of it."""
 
@@ -138,6 +147,12 @@ class Report(NamedTuple):
     def errors(self) -> list[Finding]:
         """Return the findings that fail the run."""
         return [finding for finding in self.findings if finding.level == "error"]
+
+    @property
+    def needs_review(self) -> bool:
+        """Return whether this run has looser gates, another gold set or another input than the base branch asks for."""
+        is_looser = any(change.kind == "looser" for change in self.policy_changes)
+        return is_looser or bool(self.gold_changes) or any(item.code in _OF_CHANGE for item in self.findings)
 
     @property
     def warnings(self) -> list[Finding]:

@@ -172,11 +172,12 @@ def find(comments: Iterable[Comment], author: str, comment_id: str) -> Comment |
     return max(ours)[2] if ours else None
 
 
-def post(api: GitHub, number: int, body: str, mode: Mode) -> Posted:
+def post(api: GitHub, number: int, body: str, mode: Mode, *, needs_review: bool = False) -> Posted:
     """Update the comment of pull request ``number`` to ``body``, which starts with its marker.
 
     ``always`` writes each time; ``on-change`` only if the text between the marker and the line on the run differs;
-    ``on-failure`` creates a comment only for a marker that ``failed``, but updates an existing one, so that it also shows when the gates pass again. The comment of a later run of this workflow stays,
+    ``on-failure`` creates a comment only for a marker that ``failed`` or a report that ``needs_review``, but updates an
+    existing one, so that it also shows when the gates pass again. The comment of a later run of this workflow stays,
     unless only ours is about the last commit. The comment of another workflow is replaced, because their order is
     unknown. The comment of another use in the same run is replaced too, unless only that use failed: its failure must
     stay visible. Raises GitHubError, and ValueError for a body without a marker.
@@ -194,7 +195,7 @@ def post(api: GitHub, number: int, body: str, mode: Mode) -> Posted:
         except GitHubError as error:
             if error.status not in (404, 410):  # otherwise it was deleted after it was listed
                 raise
-    if mode == "on-failure" and not marker.failed:
+    if mode == "on-failure" and not (marker.failed or needs_review):
         return Posted("", "skipped", "no gate failed, and there is no comment to update")
     created = api.create_comment(number, body, lambda: find(api.comments(number), author, marker.id))
     # A comment that appeared before a retry may be another run's.
@@ -226,7 +227,7 @@ def _replace(api: GitHub, number: int, existing: Comment, body: str, mode: Mode)
 
 
 def _is_newest_commit(api: GitHub, number: int, head: str, other: str) -> bool:
-    """Return whether ``head`` and not ``other`` is the last commit. Other workflows can write any number in a marker."""
+    """Return whether ``head`` is the last commit, not ``other``: another workflow can write any number in a marker."""
     return head != other and api.pull_head(number) == head
 
 
@@ -272,6 +273,7 @@ class CommentBody(NamedTuple):
 
     text: str
     verdict: str
+    needs_review: bool = False
 
 
 def read(path: str, root: str | None = None) -> CommentBody:
@@ -285,7 +287,7 @@ def read(path: str, root: str | None = None) -> CommentBody:
             check_gates(path, recorded, _ANEW)
             report = rejudge_same_gates(recorded)
             text = f"{markdown.within(report, ROOM, len)}\n{_ONLY}\n"
-            return CommentBody(text, report.verdict)
+            return CommentBody(text, report.verdict, report.needs_review)
     except UsageError as error:
         raise InputError([Problem(path, 0, "", str(error).rstrip("."), _ANEW)]) from None
 
@@ -315,7 +317,7 @@ def publish(
     first = marker(comment_id, origin.head, origin.run, workflow, by, failed=content.verdict != "passed")
     last = last_line(origin.head, origin.run, origin.page)
     body = f"{first}\n{markdown.named(content.text, comment_name(comment_id))}{last}"
-    return post(api, pull.number, body, mode)
+    return post(api, pull.number, body, mode, needs_review=content.needs_review)
 
 
 class Annotation(NamedTuple):
