@@ -139,3 +139,24 @@ def test_many_open_tags_cost_no_time(tmp_path):
         tmp_path, golds(3), lambda item: f"{item['gold_claim_substr'][0]} " + "<script x=\"<span style='" * 20_000
     )
     assert codes(report) == set()
+
+
+REFUSALS = {
+    "It was Bob in 1987. <!-- I cannot answer that. -->": True,
+    "Bob Miller<span hidden> is not mentioned in the provided context.</span>": True,
+    "<!-- I cannot answer that. -->": False,  # what readers see is empty, which builtin takes for a refusal
+    "I cannot answer that. <!-- trace 17 of 1987 -->": False,
+    '<p class="refusal">I cannot answer that.</p>': False,
+    "Please ask the support desk. <!-- no-answer -->": False,  # a phrase with markup is what the system writes
+    "not in context": False,
+}
+
+
+@pytest.mark.parametrize("claim", REFUSALS)
+def test_a_refusal_that_no_reader_sees_is_found(tmp_path, claim):
+    items = [{**item, "answerable": False, "gold_claim_substr": [], "gold_citations": []} for item in golds(20)]
+    phrases = '["i cannot answer", "<!-- no-answer -->"]'
+    gates = f"version: 1\ngates: {{under_refusal: {{max: 0.05}}}}\nrefusal: {{phrases: {phrases}, builtin: true}}\n"
+    report = scored(tmp_path, items, lambda _: claim, gates)
+    assert report.metrics["under_refusal"].value == 0
+    assert codes(report) == ({("hidden-answers", "error")} if REFUSALS[claim] else set())

@@ -18,7 +18,7 @@ from rag_eval.errors import Finding, Level
 from rag_eval.gates.integrity import FEWEST_CASES, HALF, guards, is_tenth
 from rag_eval.gates.policy import Policy
 from rag_eval.stats.sampling import sample_positions
-from rag_eval.textual.hidden import is_shown
+from rag_eval.textual.hidden import is_shown, visible
 from rag_eval.textual.tokens import holds_any, tokens
 
 _SHOWN = 3
@@ -26,6 +26,7 @@ _PROBES = 40  # items whose expected text is searched in other answers
 _PADDED = 0.5  # share of the expected answers of other questions
 _SIMILARITY = 0.6  # share of the words of two claims
 _FEW_WORDS = 3
+_LONGEST_REFUSAL = 4_000  # characters that are searched for hidden text
 _LONG_ANSWER = 10  # words; a shorter expected answer may be repeated by chance
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")  # as JSON writes letters
 _FACT = re.compile(r"\d+|(?<=[a-z,] )[A-Z][a-z]+")
@@ -43,6 +44,22 @@ def hidden_answers(answers: Sequence[Case]) -> Iterator[Finding]:
         message = f"{len(unseen)} of {len(answers)} right answers have the expected text only where no reader sees it"
         message += f", such as in a comment of HTML: {quoted(qids, 60)}"
         yield Finding("hidden-answers", "error", message, "Write the answer as plain text.")
+
+
+def hidden_refusals(refusals: Sequence[Case]) -> Iterator[Finding]:
+    """Find refusals that refuse only in text that HTML and Markdown do not show: readers see an answer, or nothing."""
+    worded = (case for case in refusals if case.claim and not (case.is_refusal_token or case.blocked))
+    unseen = [case.gold.qid for case in worded if not case.trace.abstained and not _is_seen_refusal(case)]
+    if is_tenth(len(unseen), len(refusals)):
+        message = f"{len(unseen)} of {len(refusals)} refusals refuse only where no reader sees it"
+        message += f", such as in a comment of HTML: {some(unseen, _SHOWN, quoted)}"
+        yield Finding("hidden-answers", "error", message, "Write the refusal as plain text.")
+
+
+def _is_seen_refusal(case: Case) -> bool:
+    claim = case.claim
+    is_phrase_seen = any(is_shown(phrase, claim.lower()) for phrase in case.settings.phrases)
+    return is_phrase_seen or len(claim) > _LONGEST_REFUSAL or refused_in_words(visible(claim), case.settings)
 
 
 def constant_answers(answers: Sequence[Case]) -> Iterator[Finding]:
@@ -216,7 +233,8 @@ def marked_refusals(refusals: Iterable[Case], settings: Settings) -> Iterator[Fi
     if len(marked) < FEWEST_CASES:
         return
     builtin = _with_builtin(settings)
-    answers = [case for case in marked if _states_fact(case.claim, case) and not refused_in_words(case.claim, builtin)]
+    texts = [(visible(case.claim[:_LONGEST_REFUSAL]), case) for case in marked]
+    answers = [case for text, case in texts if _states_fact(text, case) and not refused_in_words(text, builtin)]
     if len(answers) >= max(FEWEST_CASES, HALF * len(marked)):
         message = f"{len(answers)} of {len(marked)} texts that their traces mark with abstained do not read as refusals"
         message += f": {quoted(min(answers, key=lambda case: len(case.claim)).claim, 60)}"

@@ -70,6 +70,7 @@ def of_answers(
         *answer_integrity.padded_answers(right, golds.values(), f"{seed} {len(golds)}"),
         *answer_integrity.constant_answers(right),
         *answer_integrity.hidden_answers(right),
+        *answer_integrity.hidden_refusals(cases["refused"]),
         *answer_integrity.copied_answers(judged, policies, settings.safety.verbatim_words),
         *answer_integrity.answers_from_gold(judged),
         *answer_integrity.other_answers(cases["answered"]),
