@@ -72,6 +72,7 @@ NAMED = {
     "traces-redirected-from-easier-questions",
     "traces-refusals-marked-as-answers",
     "traces-refused-in-other-words",
+    "verdicts-edited-in-a-submodule",
     "verdicts-edited-in-lfs",
     "workflow-edited",
     "workflow-edited-by-a-link",

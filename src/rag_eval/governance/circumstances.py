@@ -23,6 +23,7 @@ from rag_eval.governance.gold_review import ReviewContext, gold_at
 from rag_eval.readers.gates_file import in_folder_of, read_verdicts
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
+from rag_eval.run.authority import Authority
 from rag_eval.run.base_policy import gates_about, gates_left_behind, gold_named_by, policy_in, standard_gates_paths
 from rag_eval.run.scored import rescore
 
@@ -269,6 +270,16 @@ def _has_file(tree: Tree, path: str, *, in_submodule: bool = False) -> bool:
         return in_submodule and irregular.submodule
 
 
+def _is_in_changed_submodule(authority: Authority, path: str) -> bool:
+    """Return whether a path of the base is in a submodule of which the change takes another commit."""
+    try:
+        authority.fork.files(path)
+    except Irregular as irregular:
+        entries = {_entry_of(tree, irregular.path) for tree in (authority.fork, authority.after)}
+        return irregular.submodule and len(entries) > 1
+    return False
+
+
 def review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[Note]]:
     """Return the finding about verdicts of the base that changed, and a note on new ones, which only the author saw."""
     now = {name: verdict for policy in context.policies for name, verdict in policy.replay.verdicts.items()}
@@ -289,7 +300,7 @@ def review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[Note]]:
     if unread:
         message = "this change edits the recorded verdicts, and those of the base branch cannot be read"
         message += ", so changed ones are not seen"
-        fix = "Commit the verdict file to git itself, without Git LFS, with valid rows."
+        fix = "Commit the verdict file to git itself, without Git LFS or a submodule, with valid rows."
         findings += [Finding("changed-verdict", "warning", message, fix, path) for path in unread]
     new = now.keys() - before.keys() & _recorded_verdicts(context, is_head=True)[0].keys()
     if new and context.authority.gates is not None:
@@ -301,7 +312,8 @@ def review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[Note]]:
 def _recorded_verdicts(context: ReviewContext, *, is_head: bool) -> tuple[dict[str, tuple[str, Verdict]], list[str]]:
     """Return question and verdict by hash, from the verdict files that the gates of base and change name.
 
-    The second part are the files that the change edits and that cannot be read completely, such as a Git LFS pointer.
+    The second part are the files that the change edits and that cannot be read completely, such as a Git LFS pointer or
+    a file in a submodule.
     """
     authority, policies = context.authority, context.policies
     files = [in_folder_of(policy.file, policy.stated["verdicts"]) for policy in policies if "verdicts" in policy.stated]
@@ -310,7 +322,10 @@ def _recorded_verdicts(context: ReviewContext, *, is_head: bool) -> tuple[dict[s
     for path in dict.fromkeys(files):
         # What a step of the job recorded is not committed.
         tree, name = (authority.after, authority.inside(path)) if is_head else (authority.fork, authority.on_base(path))
-        data = read_regular(tree, name if is_head else follow_links(tree, name)) if name else None
+        name = name if is_head or name is None else follow_links(tree, name)
+        data = read_regular(tree, name) if name else None
+        if data is None and name and _is_in_changed_submodule(authority, name):
+            unread.append(path)
         if data is not None:
             reader = Reader(ProblemCollector(), context.run.inputs.base_limits, contents={path: data})
             rows = [row for row, _ in read_verdicts(reader, path) if "error" not in row]
