@@ -166,12 +166,15 @@ def _used_paths(data: bytes) -> list[str]:
 
 
 def _entry_of(tree: CommitTree, path: str) -> str:
-    """Return the id of a file, or of a folder with all that is in it; empty if there is none."""
+    """Return the id of a file, or of a folder with all that is in it; empty if there is none.
+
+    In a submodule it is the commit of the submodule.
+    """
     folder, name = posixpath.split(path)
     try:
         return tree.entries(folder).get(name, "")
-    except Irregular:
-        return ""
+    except Irregular as irregular:
+        return _entry_of(tree, irregular.path) if irregular.submodule else ""
 
 
 def _failed_gates(context: ReviewContext, policy: Policy) -> list[str]:
