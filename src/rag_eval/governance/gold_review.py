@@ -41,6 +41,8 @@ RULES = tuple(
     "substr-in-citation substr-common no-citation expected-without-substr question-blank".split()
 )
 """The rules of `gold lint` that say that an item judges too little."""
+_TWICE = "question-duplicate"
+"""The rule about items that count twice, which the unchanged items decide, too."""
 _SHOWN = 5
 _ANSWERS = 20_000  # of the run, in which a substring is searched
 _OF_ITEMS = {"unsigned-change", "replayed-record"}
@@ -428,6 +430,9 @@ def _item_findings(context: ReviewContext, old: GoldSet, new: GoldSet, qids: Seq
         items = [golds.golds[qid] for qid in qids if qid in golds.golds]
         sample = GoldSample(items, policy, seen, before=old.golds)
         notes = [(code, message, gold) for code in RULES for message, _, gold in CHECKS[code](sample)]
+        # A turn of a conversation may repeat a question that means something else.
+        single = GoldSample((gold for gold in golds.golds.values() if gold.conversation is None), policy)
+        notes += [(_TWICE, message, gold) for message, _, gold in CHECKS[_TWICE](single)]
         return {(code, gold.qid if gold else "", message): gold.line if gold else 0 for code, message, gold in notes}
 
     known = lint(old)
