@@ -218,6 +218,27 @@ def read_regular(tree: Tree, path: str) -> bytes | None:
         return None
 
 
+def entry_of(tree: CommitTree, path: str) -> str:
+    """Return the id of a file, or of a folder with all that is in it; empty if there is none.
+
+    In a submodule it is the commit of the submodule.
+    """
+    folder, name = posixpath.split(path)
+    try:
+        return tree.entries(folder).get(name, "")
+    except Irregular as irregular:
+        return entry_of(tree, irregular.path) if irregular.submodule else ""
+
+
+def is_in_changed_submodule(before: CommitTree, after: CommitTree, path: str) -> bool:
+    """Return whether a path is in a submodule of which the later state has another commit."""
+    try:
+        before.files(path)
+    except Irregular as irregular:
+        return irregular.submodule and entry_of(before, irregular.path) != entry_of(after, irregular.path)
+    return False
+
+
 def follow_links(tree: CommitTree, path: str) -> str:
     """Return the path that ``path`` leads to by the links of this tree, which a change cannot let lead elsewhere."""
     for _ in range(_MOST_LINKS):

@@ -18,12 +18,11 @@ from rag_eval.errors import Finding, Level, Note
 from rag_eval.gates.integrity import at_levels, commit_of, levels_of
 from rag_eval.gates.policy import Policy
 from rag_eval.gates.selection import select_measures
-from rag_eval.git.snapshots import CommitTree, Irregular, Tree, follow_links, read_regular
+from rag_eval.git.snapshots import Irregular, Tree, entry_of, follow_links, is_in_changed_submodule, read_regular
 from rag_eval.governance.gold_review import ReviewContext, gold_at
 from rag_eval.readers.gates_file import in_folder_of, read_verdicts
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.run.authority import Authority
 from rag_eval.run.base_policy import gates_about, gates_left_behind, gold_named_by, policy_in, standard_gates_paths
 from rag_eval.run.scored import rescore
 
@@ -136,7 +135,7 @@ def _edited_workflow(context: ReviewContext) -> str | None:
     rest = [workflow] if workflow else []
     for path in rest:  # it grows by the files that an unchanged file uses
         name = follow_links(before, path)
-        old, new = _entry_of(before, name), _entry_of(after, name)
+        old, new = entry_of(before, name), entry_of(after, name)
         is_changed = old != new or name != follow_links(after, path)
         if is_changed and (old or context.base):  # the initial setup adds the workflow
             return path
@@ -163,18 +162,6 @@ def _used_paths(data: bytes) -> list[str]:
             elif isinstance(event, yaml.AliasEvent):
                 texts.append(anchors.get(event.anchor, ""))
     return [posixpath.normpath(path) for key, path in pairwise(texts) if key == "uses" and path.startswith("./")]
-
-
-def _entry_of(tree: CommitTree, path: str) -> str:
-    """Return the id of a file, or of a folder with all that is in it; empty if there is none.
-
-    In a submodule it is the commit of the submodule.
-    """
-    folder, name = posixpath.split(path)
-    try:
-        return tree.entries(folder).get(name, "")
-    except Irregular as irregular:
-        return _entry_of(tree, irregular.path) if irregular.submodule else ""
 
 
 def _failed_gates(context: ReviewContext, policy: Policy) -> list[str]:
@@ -273,16 +260,6 @@ def _has_file(tree: Tree, path: str, *, in_submodule: bool = False) -> bool:
         return in_submodule and irregular.submodule
 
 
-def _is_in_changed_submodule(authority: Authority, path: str) -> bool:
-    """Return whether a path of the base is in a submodule of which the change takes another commit."""
-    try:
-        authority.fork.files(path)
-    except Irregular as irregular:
-        entries = {_entry_of(tree, irregular.path) for tree in (authority.fork, authority.after)}
-        return irregular.submodule and len(entries) > 1
-    return False
-
-
 def review_verdicts(context: ReviewContext) -> tuple[list[Finding], list[Note]]:
     """Return the finding about verdicts of the base that changed, and a note on new ones, which only the author saw."""
     now = {name: verdict for policy in context.policies for name, verdict in policy.replay.verdicts.items()}
@@ -327,7 +304,7 @@ def _recorded_verdicts(context: ReviewContext, *, is_head: bool) -> tuple[dict[s
         tree, name = (authority.after, authority.inside(path)) if is_head else (authority.fork, authority.on_base(path))
         name = name if is_head or name is None else follow_links(tree, name)
         data = read_regular(tree, name) if name else None
-        if data is None and name and _is_in_changed_submodule(authority, name):
+        if data is None and name and is_in_changed_submodule(authority.fork, authority.after, name):
             unread.append(path)
         if data is not None:
             reader = Reader(ProblemCollector(), context.run.inputs.base_limits, contents={path: data})

@@ -316,7 +316,9 @@ def _discovered(authority: Authority, tree: snapshots.CommitTree, folder: str) -
     folder = snapshots.follow_links(tree, start) if start and start != "." else ""
     while True:
         project = posixpath.join(folder, PROJECT_FILE)
-        data = snapshots.read_regular(tree, snapshots.follow_links(tree, project))
+        source = snapshots.follow_links(tree, project)
+        is_hidden = snapshots.is_in_changed_submodule(authority.fork, authority.after, source)
+        data = snapshots.read(tree, source) if is_hidden else snapshots.read_regular(tree, source)
         if data is not None and (named := gates_of_project(data, project)):
             path = posixpath.normpath(posixpath.join(folder, named))
             return path if not path.startswith("../") and snapshots.read(tree, path) is not None else None
