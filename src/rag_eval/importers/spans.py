@@ -123,6 +123,7 @@ def read_record(conversion: Conversion, record: Row, names: Mapping[str, str]) -
         span.error = str(fields["error"])
     if span.kind == GENERATION or not span.parent:  # a root has the totals, which count if no step has some
         span.model = unwrap.as_id(fields["model"])
+        conversion.account.dropped("models", "a usage has several", isinstance(fields["model"], list))
         span.usage = unwrap.usage(fields["usage"], cost=max(unwrap.number(fields["cost"]) or 0, 0) or None)
     read = {pointer.split("/")[1] for pointer in names.values()}
     conversion.drop_unread(record, {*read, "input", "output", "metadata"}, "", _JUDGED)
@@ -279,7 +280,7 @@ def _draft(conversion: Conversion, root: TraceSpan, members: list[TraceSpan]) ->
         conversion.account.lacking("traces without a duration: the end is missing or before the start")
     draft.usage = _usage(conversion, generations, children)
     if not draft.usage.keys() - {"model"} and any(root.usage.values()):  # the tool records only the totals
-        draft.usage |= root.usage
+        draft.usage = ({"model": root.model} if root.model else {}) | draft.usage | root.usage
     return draft
 
 

@@ -299,10 +299,12 @@ def usage(*sources: Value, cost: Value = None) -> dict[str, Value]:
 
 
 def with_tokens(value: dict[str, Value]) -> dict[str, Value]:
-    """Return a record with the tokens of its ``usage`` as columns of their own."""
+    """Return a record with the tokens and the model of its ``usage`` as columns of their own."""
     name = next((name for name in ("usage", "token_usage") if isinstance(value.get(name), dict)), "")
-    counts = usage(value.get(name))
-    return {**counts, **{key: item for key, item in value.items() if key != name}} if counts else value
+    columns = usage(value.get(name))
+    if columns and (model := first_id(MODELS, value[name])):
+        columns[f"{name}/model"] = model
+    return {**columns, **{key: item for key, item in value.items() if key != name}} if columns else value
 
 
 def usage_of(output: Value) -> dict[str, Value]:

@@ -64,6 +64,6 @@ def _record(call: Row) -> Row:
         "kind": "scorer" if name.endswith(".score") else unwrap.as_dict(attributes.get("weave")).get("kind"),
         "input": {name: value for name, value in asked.items() if not str(value).startswith("weave:///")},
         "metadata": {name: value for name, value in attributes.items() if name.partition(".")[0] != "weave"},
-        "model": next(iter(usages), None),
+        "model": list(usages) if len(usages) > 1 else next(iter(usages), None),
         "usage": {} if name == _ITEM else counts,  # the scorers have models too
     }
