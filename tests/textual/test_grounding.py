@@ -378,6 +378,7 @@ RULED = "Главный офис компании находится в Каза
         ("The museum was founded by Dr. Weiss for the BBC.", MUSEUM, ""),
         ("Berlin has a museum that was founded in 1921.", MUSEUM, ""),  # the first word of a sentence
         ("The Museum Was Founded In Salzburg In 1921.", MUSEUM, ""),  # a title
+        ("Теперь музей открыт для Вас.", "Музей открыт.", ""),  # a polite pronoun
         ("Das Museum ist in Salzburg.", "Das Museum ist in Wien.", ""),  # in German all nouns have capitals
     ],
 )

@@ -55,7 +55,7 @@ _NAME_ROOT = 4  # letters that the forms of a name have in common: *Paris*, *Par
 _BEFORE_NAME = ' ,"“'
 _TITLE = 0.7  # the share of capitals from which they show no names
 _UNITS = frozenset(map(stem, word_list("units"))) | {"m"}
-_GERMAN = word_list("german")  # which writes all nouns with a capital
+_GERMAN, _POLITE = map(word_list, ("german", "polite"))  # nouns of German and polite pronouns begin with a capital
 _MONTHS = frozenset(word_list("months")) | frozenset(map(stem, word_list("months")))
 _VAGUE = NEGATIONS | word_list("quantifiers")  # content words without which a place is compared with a sentence
 _CURRENCIES = frozenset(map(stem, CURRENCIES.values()))
@@ -287,10 +287,10 @@ def _made_up_names(claim: str, sentence: Sentence, index: Index, asked: frozense
     for match in _NAME.finditer(text):
         before = text[: match.start()].rstrip(_BEFORE_NAME)
         parts = [key for key in keys(match[0]) if key not in FUNCTION]
-        if not before[-1:].isalnum() or before.rpartition(" ")[2][0].isupper() or not index.missing.issuperset(parts):
+        if not before[-1:].isalnum() or before.rpartition(" ")[2][0].isupper() or match[0].casefold() in _POLITE:
             continue
         roots = [part[: min(_NAME_ROOT, max(3, len(part) - 1))] for part in parts]
-        if asked.isdisjoint(parts) and not any(map(index.has_root, roots)):
+        if index.missing.issuperset(parts) and asked.isdisjoint(parts) and not any(map(index.has_root, roots)):
             made_up += parts
     written = text.split() if made_up else []
     is_title = sum([word[0].isupper() for word in written]) > max(2, _TITLE * len(written))
