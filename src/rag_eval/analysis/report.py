@@ -15,7 +15,7 @@ from rag_eval.common.version import __version__
 from rag_eval.contract import Gold
 from rag_eval.errors import Finding, Note
 from rag_eval.gates import integrity
-from rag_eval.gates.evidence import Baseline, GroupedCases, RunEvidence, count_questions
+from rag_eval.gates.evidence import Baseline, RunEvidence, count_questions
 from rag_eval.gates.integrity import levels_of
 from rag_eval.gates.outcomes import as_result, judge_all, questions_of, rejudge_gate, results_of
 from rag_eval.gates.policy import FULL, GateResult, Policy, Statistics, contract, refusal_settings, verdict
@@ -224,12 +224,11 @@ class Context(NamedTuple):
 def evidence_of(card: Scorecard, policy: Policy, context: Context) -> RunEvidence:
     """Return the cases of a scorecard and the values of its metrics, with the baseline."""
     questions = questions_of(card, context.hashes, context.fields)
-    cluster = policy.statistics.cluster
-    grouped = GroupedCases(questions, cluster) if cluster or len(card.cases.runs) > 1 else None
-    metrics = results_of(card, context.about or {}, grouped)
     contracts = {measure.name: contract(measure, policy) for measure in card.measures}
-    before = context.earlier.baseline if context.earlier else None
-    return RunEvidence(questions, metrics, card.completeness, contracts, before, grouped, cluster)
+    before, cluster = context.earlier.baseline if context.earlier else None, policy.statistics.cluster
+    now = RunEvidence(questions, {}, card.completeness, contracts, before, cluster=cluster)
+    now.metrics = results_of(card, context.about or {}, now)
+    return now
 
 
 def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant

@@ -172,10 +172,7 @@ class Baseline(NamedTuple):
 
 
 class RunEvidence:
-    """A run, and its baseline if there is one.
-
-    ``grouped`` are the grouped cases, if already computed. ``cluster`` names the gold field whose values group cases.
-    """
+    """A run, and its baseline if there is one. ``cluster`` names the gold field whose values group cases."""
 
     def __init__(
         self,
@@ -184,7 +181,6 @@ class RunEvidence:
         completeness: Completeness,
         contracts: Mapping[str, str],
         baseline: Baseline | None = None,
-        grouped: GroupedCases | None = None,
         cluster: str = "",
     ) -> None:
         self.cluster = cluster
@@ -195,7 +191,7 @@ class RunEvidence:
         self._pairs: dict[tuple[str, str], Pairs] = {}
         self._distinct: dict[tuple[str, bool], tuple[list[CaseScores], Counter[int]]] = {}
         self._paired: dict[tuple[str, bool], tuple[list[list[CaseScores]], Counter[tuple[int, int]]]] = {}
-        self._grouped: dict[str, GroupedCases] = {"": grouped} if grouped else {}
+        self._grouped: dict[str, GroupedCases] = {}
         self._intervals: dict[tuple[Any, ...], Interval | None] = {}
         self._units: dict[tuple[str, str], Units | None] = {}
         self.pairs_of_cases = pair_cases(baseline.questions, questions) if baseline else []
@@ -267,17 +263,21 @@ class RunEvidence:
 
     def interval(self, name: str, part: str = "", confidence: str = CONFIDENCE) -> Interval | None:
         """Return the interval of a metric's value, None if it has no value."""
-        item = measure(name)
-        if self.grouped:
-            if part not in self._grouped:
-                self._grouped[part] = GroupedCases(self._cases(part), self.cluster)
-            return self._grouped[part].interval(item, float(confidence))
-        scores = self._column(name, part)
-        # Cutoffs and slices often have the same scores, and computing an interval takes time.
-        key = item.metric.name, item.fold, confidence, frozenset(scores.items())
+        item, level = measure(name), float(confidence)
+        grouped = self._grouped_cases(part) if self.grouped else None
+        scores = Counter[JsonScore]() if grouped else self._column(name, part)
+        # Cutoffs, slices and metrics often have the same scores, and computing an interval takes time.
+        depends = (part, grouped.scores(item.column)) if grouped else frozenset(scores.items())
+        key = item.is_rate, item.metric.top, item.fold, level, depends
         if key not in self._intervals:
-            self._intervals[key] = aggregations.confidence_interval(item, scores, float(confidence))
+            interval = aggregations.confidence_interval
+            self._intervals[key] = grouped.interval(item, level) if grouped else interval(item, scores, level)
         return self._intervals[key]
+
+    def _grouped_cases(self, part: str) -> GroupedCases:
+        if part not in self._grouped:
+            self._grouped[part] = GroupedCases(self._cases(part), self.cluster)
+        return self._grouped[part]
 
     def values(self, name: str) -> tuple[Value, Value] | None:
         """Return the baseline's value and the run's if no cases can be compared.

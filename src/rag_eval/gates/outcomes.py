@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -11,16 +10,16 @@ from math import ceil, floor
 from operator import attrgetter
 from typing import Any
 
-from rag_eval.gates.evidence import CONFIDENCE, GroupedCases, RunEvidence, counted
+from rag_eval.gates.evidence import CONFIDENCE, RunEvidence, counted
 from rag_eval.gates.policy import BOUNDS, COMPLETENESS, MARGINS, Gate, GateResult, Outcome, Policy
 from rag_eval.gates.regression import by_comparison, judge_regressions
 from rag_eval.gates.results import MetricResult, Question, Scores
 from rag_eval.gates.selection import expand_slice, slices_of
 from rag_eval.metrics import METRICS, Measure, measure
-from rag_eval.scoring.aggregations import FOLDS, confidence_interval
+from rag_eval.scoring.aggregations import FOLDS
 from rag_eval.scoring.scorecard import Scorecard
 from rag_eval.stats.intervals import Interval
-from rag_eval.stats.tally import JsonScore, Value, json_score, tally
+from rag_eval.stats.tally import Value, tally
 
 _QUESTION_SHOWN = 200
 _QID, _ANSWERABLE, _LINE = map(attrgetter, ("qid", "answerable", "line"))
@@ -117,28 +116,16 @@ def cases_required(threshold: Decimal | Fraction, n: int, direction: str) -> int
     return ceil(share) if direction == "min" else floor(share)
 
 
-def results_of(card: Scorecard, about: Mapping[str, Any], grouped: GroupedCases | None) -> dict[str, MetricResult]:
+def results_of(card: Scorecard, about: Mapping[str, Any], now: RunEvidence) -> dict[str, MetricResult]:
     """Return every measure's value, in the order of METRICS; ``about`` is the content of run.json.
 
-    ``grouped`` are the cases of the scorecard by question, if there are several runs. Measures whose cases score alike
-    share an interval. The metrics of run.json count everything, so they have none.
+    ``now`` has the intervals. The metrics of run.json count everything, so they have none.
     """
-    known: dict[Any, Interval | None] = {}
-    results, tallies, level = {}, card.tallies(), float(CONFIDENCE)
+    results, tallies = {}, card.tallies()
     positions = {name: index for index, name in enumerate(METRICS)}
     for item in sorted(card.measures, key=lambda item: positions[item.metric.name]):
-        if item.metric.level == "run":
-            results[item.name] = as_result(item, FOLDS[item.fold].value(tally([item.score(about)])), None)
-            continue
-        counts = tallies[item.column]
-        scores: Counter[JsonScore] = Counter()
-        for score, count in counts.items():  # 1/1 and 2/2 are shown as 1
-            scores[json_score(score)] += count
-        depends = grouped.scores(item.column) if grouped else frozenset(scores.items())
-        key = item.is_rate, item.metric.top, item.fold, depends
-        if key not in known:
-            known[key] = grouped.interval(item, level) if grouped else confidence_interval(item, scores, level)
-        results[item.name] = as_result(item, FOLDS[item.fold].value(counts), known[key])
+        scores = tally([item.score(about)]) if item.metric.level == "run" else tallies[item.column]
+        results[item.name] = as_result(item, FOLDS[item.fold].value(scores), now.interval(item.name))
     return results
 
 
