@@ -1,8 +1,8 @@
 """Integrity checks of a whole run: the origin of its traces, degenerate behaviour, and measurements that say nothing.
 
 Under a degenerate behaviour some metric cannot fall, whatever the answers are worth. The other checks are in
-:mod:`rag_eval.gates.answer_integrity` (texts), :mod:`rag_eval.gates.retrieval_integrity` (retrieved lists and ids) and
-:mod:`rag_eval.gates.missing_fields`. None of them is proof of deceit; docs/limits.md names what they cannot see.
+:mod:`rag_eval.gates.trace_integrity` and :mod:`rag_eval.gates.missing_fields`. None of them is proof of deceit;
+docs/limits.md names what they cannot see.
 """
 
 from __future__ import annotations
