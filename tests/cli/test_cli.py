@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -635,6 +636,27 @@ def test_init_leaves_a_gates_file_of_the_other_usual_name(rag, project):
     (project / "eval-gates.yaml").write_text("version: 1\n", "utf-8")
     assert "kept   eval-gates.yaml\n" in rag("init")[1]
     assert not (project / "eval-gates.yml").exists()
+
+
+@pytest.mark.parametrize("name", ["exec", "python", "url", "./exec", "./langfuse"])
+def test_init_reads_a_file_whose_name_is_a_word_of_an_option(rag, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    unknown = rag("init", "--from", name)
+    assert (unknown[0], f"there is no file {name}. " in unknown[2], list(tmp_path.iterdir())) == (2, True, [])
+    sample = {"user_input": "How long?", "response": "Two years.", "reference": "Two years."}
+    Path(name).write_text(json.dumps(sample), encoding="utf-8")
+    code, out, _ = rag("init", "--from", name)
+    assert (code, f"write {name}, then: " in out) == (0, True)
+    assert [path.name for path in (tmp_path / "eval").iterdir()] == ["gold.jsonl"]
+
+
+def test_init_leaves_no_files_if_gates_cannot_be_fitted(rag, tmp_path, monkeypatch):
+    """The records of TruLens have answers, and no questions that are equal to those of its gold items."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / "tests/foreign/auto-table-trulens-records/records.jsonl", tmp_path)
+    code, _, err = rag("init", "--from", "records.jsonl")
+    assert (code, "no gold question is 'How long does the warranty cover defects?'" in err) == (2, True)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["records.jsonl"]
 
 
 @pytest.mark.parametrize("way", ["url", "exec", "python"])

@@ -108,7 +108,8 @@ def add_arguments(parser: Parser) -> None:
     asks = "write a workflow that asks your system: a server, a command or a Python function"
     source.add_argument("--collect", choices=COLLECT, default="", help=asks)
     tools = ", ".join(TOOLS)
-    imports = f"import questions, answers and gates from a file of another tool; or {tools}: fetch its traces"
+    imports = "import questions, answers and gates from a file of another tool;"
+    imports += f" or {tools}: fetch its traces (./langfuse is a file)"
     source.add_argument("--from", dest="origin", metavar="FILE", default="", help=imports)
     cites = "with --from FILE: how its answers cite: brackets ([id]), numbers ([1]) or none (default)"
     parser.add_option("--citations", "FORM", cites, default="none", choices=CITATIONS)
@@ -135,7 +136,8 @@ def run(args: argparse.Namespace) -> int:
     misused = "--citations and --unanswerable are for --from FILE. Add the file, or remove them"
     refuse((not is_imported and (args.unanswerable or _citing(args)), misused))
     done = _import(args) if is_imported else ()
-    for target, template in files(args.preset or "reference", args.collect or args.origin).items():
+    script = "" if args.origin or args.collect == "url" else "answer.py" if args.collect else "write_traces.py"
+    for target, template in files(args.preset or "reference", script).items():
         if target in done:
             continue
         names = GATES_FILES if target in GATES_FILES else ()
@@ -270,15 +272,12 @@ def _collecting(workflow: str, source: _Source) -> str:
     return workflow.replace('"rag-eval-action @', f'"rag-eval-action{source.extra} @')
 
 
-def files(preset: str, source: str = "") -> dict[str, str]:
-    """Return the template by the path that it is written to; ``source`` is how the traces are obtained."""
-    script = {"eval/answer.py": "answer.py"} if source in ("exec", "python") else {}
-    if not source:
-        script = {"eval/write_traces.py": "write_traces.py"}
+def files(preset: str, script: str = "write_traces.py") -> dict[str, str]:
+    """Return the template by the path that it is written to; ``script`` gets the answers, if one has to be written."""
     return {
         _GOLD: "gold.jsonl",
         GATES: f"gates-{preset}.yml",
-        **script,
+        **({f"eval/{script}": script} if script else {}),
         _SAMPLE: "trace.jsonl",
         "runs/.gitignore": "gitignore",
         ".github/workflows/rag-eval.yml": "workflow.yml",
