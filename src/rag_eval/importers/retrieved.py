@@ -213,14 +213,26 @@ def chunk(identity: str | None, text: str | None, doc_id: str | None, score: Val
 
 
 def stated_citations(output: Value) -> list[str] | None:
-    """Return the ids in the field ``citations`` of a structured answer; None if it does not state them."""
+    """Return the ids in the field ``citations`` of a structured answer; None if it does not state them.
+
+    A response of OpenAI states them in the annotations of its text.
+    """
     cited = as_dict(output).get("citations", at(output, "/message/citations"))
     if not isinstance(cited, list):
-        return None
+        return _annotated(output)
     several = (as_dict(item).get("document_ids", as_dict(item).get("sources", item)) for item in cited)  # of Cohere
     items = chain.from_iterable(map(as_list, several))
     ids = [id_in(item, {}) if isinstance(item, dict) else as_id(item) for item in items]
     return None if None in ids else list(dict.fromkeys(map(str, ids)))
+
+
+def _annotated(output: Value) -> list[str] | None:
+    """Return the files and pages that a response of OpenAI cites; None if its text has no list of annotations."""
+    messages = output if isinstance(output, list) else as_list(as_dict(output).get("output"))
+    parts = map(as_dict, chain.from_iterable(as_list(as_dict(message).get("content")) for message in messages))
+    lists = [part["annotations"] for part in parts if isinstance(part.get("annotations"), list)]
+    names = (first_id(("filename", "file_id", "url"), as_dict(note)) for note in chain.from_iterable(lists))
+    return list(dict.fromkeys(filter(None, names))) if lists else None
 
 
 def cited_in(answer: str, form: str, ids: Sequence[str]) -> list[str]:
