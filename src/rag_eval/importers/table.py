@@ -42,12 +42,13 @@ answerable: answerable is_answerable beantwortbar unanswerable is_unanswerable i
 expected_answer: expected_answer expected expected_response reference reference_answer reference_output reference_outputs ground_truth ground_truth_answer ground_truths groundtruth gt_answer gold_answer golden_answer correct_answer truth expected_output ideal_answer ideal_response ideal target gold gt reference_response true_answer reference_responses generation_gt erwartete_antwort réponse_attendue respuesta_esperada risposta_attesa 正解 参考答案 answer output outputs answers antwort réponse respuesta risposta 回答 答案
 gold_claim_substr: gold_claim_substr must_contain keywords key_facts
 gold_citations: gold_citations retrieval_gt gold_ids expected_ids expected_docs gt_docs gold_docs gold_doc_ids gold_chunk_ids relevant_ids relevant_doc_ids relevant_chunk_ids relevant_docs expected_sources expected_doc_ids expected_chunk_ids reference_context_ids citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id
+relevant_docs: expected_document expected_documents expected_file expected_files source_document source_file
 contexts: reference_contexts reference_context gold_contexts gold_context expected_contexts expected_context ground_truth_contexts ground_truth_context relevant_passages evidence contexts context passages passage
 difficulty: difficulty
 category: category
 tags: tags
 """  # noqa: E501
-_OF_ANSWERS = "citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id contexts context passages passage".split()  # noqa: E501
+_OF_ANSWERS = "citations sources source source_document source_file chunk_ids doc_ids passage_id doc_id chunk_id document_id contexts context passages passage".split()  # noqa: E501
 """Names that in a file with answers are of the retrieval, not of the gold set."""
 
 
@@ -63,12 +64,12 @@ _NEEDED = {"table": (("answer", "error"), ("question", "qid")), "table-gold": ((
 _QUANTITIES = ("latency_ms", "latency_s", "input_tokens", "output_tokens", "cost_usd")
 _OPERATIONS = ("error", *_QUANTITIES, "conversation", "turn", "time")
 _REFERENCES = ("reference", "reference_outputs", "reference_output", "expected", "ground_truth")
-_LABELS = ("expected_answer", "gold_citations", "gold_claim_substr", "answerable")
+_LABELS = ("expected_answer", "gold_citations", "relevant_docs", "gold_claim_substr", "answerable")
 _NO_ERROR = ("", "none", "null", "false", "0", "no")
 _TRUTH = dict.fromkeys("true yes y 1 ja oui sí".split(), True) | dict.fromkeys("false no n 0 nein non".split(), False)
 _NEGATED = ("unanswerable", "impossible")  # names of columns that say the opposite of answerable
 _VERDICTS = ("relevant", "is_relevant", "relevance", "is_supporting", "is_selected")  # on documents of a gold set
-_ADDED = ("gold_citations", "gold_claim_substr")  # by each record of a question
+_ADDED = ("gold_citations", "relevant_docs", "gold_claim_substr")  # by each record of a question
 _NUMBERED = re.compile(r"(?i)(?:retrieved[_ ]?)?(?:chunk|context|document|doc|passage)[_ ]?(\d{1,2})(?:[_ ]text)?")
 _ID = re.compile(r"(?=.*[\d._/#:-])[!-~]{1,200}")
 _SEVERAL_IDS = re.compile(r"(?![\[{])[^\s,;|]{1,200}(?:\s*[,;|]\s*[^\s,;|]{1,200})+")
@@ -80,7 +81,7 @@ _FIRST_RECORDS, _LONGEST_LATENCY = 100, 100  # the latter in seconds: a larger n
 
 
 def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
-    """Yield the gold row of each question; a record that repeats one adds its citations and substrings."""
+    """Yield the gold row of each question; a record that repeats one adds its citations, documents and substrings."""
     items: dict[str, tuple[Place, Row]] = {}
     is_negated = fields.get("answerable", "").casefold().endswith(_NEGATED)
     for values in _records(conversion, "table-gold", fields):
@@ -100,11 +101,15 @@ def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
             answerable=_TRUTH[stated] is not (is_negated and "answerable" in values),
             substrings=_list_of(conversion, "gold_claim_substr", values),
             tags=_list_of(conversion, "tags", values),
+            relevant_docs=_separated(values.get("relevant_docs")),
             **{name: str(values[name]) for name in ("difficulty", "category") if values.get(name) is not None},
         )
+        if not gold["answerable"]:
+            gold.pop("relevant_docs", None)
         first = items.setdefault(gold["qid"], (conversion.place, gold))[1]
         for name in _ADDED:
-            first[name] += [text for text in gold[name] if text not in first[name]]
+            if more := [text for text in gold.get(name, ()) if text not in first.get(name, ())]:
+                first[name] = [*first.get(name, ()), *more]
         compared = [name for name in ("question", *values) if name in gold and name not in _ADDED]
         differs = [name for name in compared if gold[name] != first.get(name)]
         if differs:
@@ -154,7 +159,7 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
     for field, alternatives in FORMS[form].items():
         free = [spelled[name] for name in alternatives if spelled.get(name) not in (None, *known.values())]
         has_both = answered is not None and known.get("expected_answer", answered) != answered
-        if field in ("gold_citations", "contexts") and has_both:
+        if field in ("gold_citations", "relevant_docs", "contexts") and has_both:
             free = [name for name in free if plain[name] not in _OF_ANSWERS]
         if free and not (field == "chunk_scores" and plain[free[0]] == "score" and "chunk_ids" not in known):
             known[field] = free[0]
