@@ -7,9 +7,10 @@ from typing import Any, Literal, NamedTuple
 
 from rag_eval.analysis import baseline
 from rag_eval.analysis.baseline import Compared, Effect, Flip, gold_counts
-from rag_eval.analysis.diagnosis import Diagnosis, diagnose, limits_of
+from rag_eval.analysis.diagnosis import UNRETRIEVED, Diagnosis, diagnose, limits_of
 from rag_eval.analysis.gold_impact import GateTurn, GoldChange
 from rag_eval.analysis.policy_changes import PolicyChange
+from rag_eval.cases import ABSENT
 from rag_eval.common.escaping import quoted
 from rag_eval.common.version import __version__
 from rag_eval.contract import Gold
@@ -127,6 +128,21 @@ class Report(NamedTuple):
     def passed(self) -> bool:
         """Return whether no gate of severity error failed and no finding is an error."""
         return self.verdict == "passed"
+
+    @property
+    def is_only_retrieval(self) -> bool:
+        """Return whether all gates are on retrieval and no answer cites evidence, as in a run of a search engine."""
+        gated = [self.metrics.get(gate.name) for gate in self.gates if not gate.is_completeness]
+        is_retrieval = all(metric is not None and metric.perspective == "retrieval" for metric in gated)
+        return bool(gated) and is_retrieval and self.labels.keys() <= {*ABSENT, *UNRETRIEVED, "NOT_CITED"}
+
+    @property
+    def wrong(self) -> QuestionList:
+        """Return the wrong questions. If only retrieval is judged, those are not wrong that retrieve their evidence."""
+        failing = self.questions.failing
+        if not self.is_only_retrieval:
+            return failing
+        return QuestionList(question for question in failing if question.label != "NOT_CITED")
 
     @property
     def exit_code(self) -> int:
@@ -318,6 +334,8 @@ def with_verdict(report: Report) -> Report:
 def with_diagnosis(report: Report) -> Report:
     """Return the report with the likely causes of values outside the limits of its gates and the base branch's."""
     values = {name: result.value for name, result in report.metrics.items()}
+    if report.is_only_retrieval:
+        values = {gate.name: values.get(gate.name) for gate in report.gates}
     by_code = {finding.code: finding for finding in reversed(report.findings)}
     refusals = by_code.get("unrecognised-refusals")
     causes = diagnose(

@@ -272,6 +272,8 @@ def unrecognised_refusals(answers: Sequence[Case], file: str, *, is_builtin: boo
     refusals, counts = list[Case](), list[str]()
     for kind, is_answerable in (("unanswerable", False), ("answerable", True)):
         group = [case for case in answers if case.counts and case.is_answerable == is_answerable]
+        if is_answerable and not any(case.claim.strip() for case in group):
+            continue  # a search engine gives no answers
         short = [case for case in group if len(case.claim) <= PHRASE_LIMIT]
         uncounted = [case for case in short if case.trace.abstained is False or not is_builtin]
         refusing = [case for case in uncounted if case.is_refusal_token or recognise(case.claim)]

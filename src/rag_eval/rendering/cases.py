@@ -60,7 +60,7 @@ def _label(text: str, formatter: TextFormatter) -> str:
 
 def first_failing(report: Report, formatter: TextFormatter) -> list[Block]:
     """Count the failing cases and list the first ones."""
-    wrong = report.questions.failing
+    wrong = report.wrong
     if not wrong:
         return []
     cut = len(wrong) - _FAILING
@@ -71,7 +71,7 @@ def first_failing(report: Report, formatter: TextFormatter) -> list[Block]:
 
 
 def _count_failing(report: Report) -> str:
-    n = len(report.questions.failing)
+    n = len(report.wrong)
     return f"{n} of {count_cases(report)} {'fails' if n == 1 else 'fail'}." if n else ""
 
 

@@ -76,7 +76,7 @@ def of_findings(report: Report) -> Iterator[Pointer]:
 def of_questions(report: Report, *, in_gold: bool = False) -> Iterator[Pointer]:
     """Yield the wrong questions on the line of their trace; of their gold item without a trace, or if ``in_gold``."""
     paths = report.paths
-    for question in report.questions.failing:
+    for question in report.wrong:
         in_trace = question.trace_line and not in_gold
         file, line = ("trace", question.trace_line) if in_trace else ("gold", question.gold_line)
         text = f"{question.qid}: {MEANING[question.label]}"
@@ -182,7 +182,7 @@ def render_junit(report: Report) -> str:
     lines += [one_line(f"warning: {finding}. {finding.fix}", 800).rstrip() for finding in report.warnings]
     questions: Sequence[Question] = report.questions
     if len(questions) > _MOST_TESTS:  # only wrong ones
-        wrong = report.questions.failing
+        wrong = report.wrong
         questions = wrong[:_MOST_TESTS]
         counts = f"{len(questions):,} of {len(wrong):,} wrong questions are test cases"
         lines.append(f"{counts}; {len(report.questions):,} were asked.")

@@ -54,7 +54,7 @@ def passed_in_part(report: Report) -> bool:
 def headline(report: Report, formatter: TextFormatter = PLAIN) -> str:
     """Return the verdict in words: ``Evaluated 14 questions: 2 wrong. Passed: 8 of 8 gates and completeness``."""
     failed, errors = by_severity(report.failed_gates), report.errors
-    wrong, absent = len(report.questions.failing), sum(report.labels.get(name, 0) for name in ABSENT)
+    wrong, absent = len(report.wrong), sum(report.labels.get(name, 0) for name in ABSENT)
     answered = f": {wrong} wrong" if wrong else ""
     answered += f" ({absent} without an answer)" if absent else ""
     if absent == len(report.questions) > 0:

@@ -64,7 +64,7 @@ def render(report: Report, details: Details | None = None) -> str:
     table, rows = _questions(report, details or {})
     gates = write(gates_table.gates(report, FORMATTER))
     flips = write(cases.flips(report, FORMATTER, "the table of questions"))
-    are_all_new = len(report.questions.failing) == len(report.flips) - len(cases.fixed(report))
+    are_all_new = len(report.wrong) == len(report.flips) - len(cases.fixed(report))
     notes = write(summary.notes(report, FORMATTER, _ALL))
     completeness = [tag("p", summary.completeness(report)), *([tag("h3", summary.NOTES), notes] if notes else [])]
     parts = {
