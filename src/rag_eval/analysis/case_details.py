@@ -28,7 +28,7 @@ NEXT = {
     "NOT_RETRIEVED": "Search the index for the gold evidence: is it there, how is it chunked, what ranks above it?",
     "BELOW_K": "The gold evidence was retrieved too far down: rerank, or raise k.",
     "CITED_UNRETRIEVED": "The answer cites ids that were not retrieved: check the prompt and how citations are parsed.",
-    "NOT_CITED": "The gold evidence was retrieved, but another chunk was cited: compare their texts.",
+    "NOT_CITED": "The gold evidence was retrieved, but is not cited: if another chunk is, compare their texts.",
     "WRONG_CLAIM": "Compare the claim with the gold substrings: is the answer wrong, or only worded differently? "
     "To find substrings that are too strict: rag-eval gold lint --trace FILE",
     "LEAK": "Filter the answer, or remove the text from the corpus; rag-eval explain shows the leak masked.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from textwrap import wrap
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _COLUMNS = 200, 100
 _CUTOFF = re.compile(r"@\d+$")
+_OTHER_CHARACTERS = "other white space, letter case or Unicode forms"
 
 
 class Example(NamedTuple):
@@ -102,8 +104,12 @@ def _facts(case: Case) -> Iterator[str]:
         yield f"error        {one_line(masked_text(trace.error, leaks), _WIDTH)}"
     yield f"refused      {_refused(case)}"
     outcome = f"; {'' if case.contained else 'not '}found in the claim" if gold.substrings else ""
+    if not case.contained and any(_plain(text) in _plain(case.claim) for text in gold.substrings):
+        outcome += f", which has it with {_OTHER_CHARACTERS}"
     yield f"gold text    {_joined(gold.substrings)}{outcome}"
-    yield f"gold cites   {_joined(gold.citations)}"
+    alike = {_plain(name) for name in trace.retrieved if name not in gold.citations}
+    nearly = f"; retrieved with {_OTHER_CHARACTERS}" if alike.intersection(map(_plain, gold.citations)) else ""
+    yield f"gold cites   {_joined(gold.citations)}{nearly}"
     if not gold.citations and case.evidence_level:
         named = {
             "chunk": [f"{name} (grade {grade})" for name, grade in (gold.relevance_grades or {}).items()],
@@ -122,6 +128,11 @@ def _facts(case: Case) -> Iterator[str]:
         yield f"ranks        {ranks} ({case.ranking.relevant} relevant, {case.ranking.level} level)"
     yield from _safety_facts(case)
     yield f"lines        gold {gold.line}, trace {trace.line or 'none'}"
+
+
+def _plain(text: str) -> str:
+    """Return a text in one Unicode form and in lower case, with single spaces."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def _safety_facts(case: Case) -> Iterator[str]:

@@ -68,6 +68,12 @@ Next:
      Then: rag-eval validate eval/gold.jsonl
   3. {answer}
 """
+_NEXT_KEPT = """\
+Next:
+  1. Check your questions: rag-eval validate eval/gold.jsonl && rag-eval gold lint
+  2. {answer}
+  3. Set the limits that you want in eval-gates.yml. Every metric: rag-eval metrics
+"""
 _NEXT_IMPORTED = """\
 Next:
   1. Score the imported answers: rag-eval score -v
@@ -131,6 +137,7 @@ def run(args: argparse.Namespace) -> int:
     """
     below = repository_root(".") != os.path.realpath(".")
     questions_exist = os.path.lexists(_GOLD)
+    has_questions = questions_exist and not is_sample(_GOLD)
     source = _source(args)
     is_imported = bool(args.origin) and args.origin not in TOOLS
     misused = "--citations and --unanswerable are for --from FILE. Add the file, or remove them"
@@ -161,7 +168,8 @@ def run(args: argparse.Namespace) -> int:
             write(path, text)
             print_lines(f"wrote  {path}")
     answer = f"{source.first}, then: {source.command} && rag-eval score"
-    steps = (_NEXT_IMPORTED if is_imported else _NEXT).format(answer=answer)
+    steps = _NEXT_IMPORTED if is_imported else _NEXT_KEPT if has_questions else _NEXT
+    steps = steps.format(answer=answer)
     steps += _SIGN if args.signoff else ""
     steps += "" if below else _PULL.format(number=5 if args.signoff else 4)
     sys.stdout.write(f"\n{steps}")
