@@ -174,6 +174,15 @@ def test_exactly_the_gates_that_judge_fewer_cases_are_named(before, after):
     assert output == ([("fewer-cases", "warning", "g.jsonl", message)] if fallen else [])
 
 
+def test_cases_that_an_earlier_change_removed_ask_for_a_new_baseline():
+    (finding,) = fewer_cases({"precision": 5}, {"precision": 5}, "g.jsonl", {"precision": 9})
+    assert finding.fix == (
+        "An earlier change removed these cases. If that was right, renew the baseline: docs/baselines.md."
+    )
+    (finding,) = fewer_cases({"precision": 5}, {"precision": 4}, "g.jsonl", {"precision": 9})
+    assert finding.fix == "Keep the questions and their labels."
+
+
 def gold(**fields):
     return Gold.from_row(gold_row(**fields), 1)
 

@@ -20,7 +20,7 @@ _FIELDS = dict(zip(Gold.__struct_fields__, Gold.__struct_encode_fields__, strict
 """The name in a file by the name in a record."""
 del _FIELDS["line"]
 _SEPARATELY = "Review the gold changes separately from the system."
-_REASON = "Keep the questions, or give the reason for removing them."
+_REASON = "Keep the questions, or give the reason in the sign-off or the pull request."
 
 
 class GoldChange(NamedTuple):
@@ -182,15 +182,20 @@ def turning_must_pass(before: Iterable[Finding], after: Iterable[Finding], file:
         yield Finding("must-pass-widened", "warning", message, _SEPARATELY, file)
 
 
-def fewer_cases(before: Mapping[str, int], now: Mapping[str, int], file: str) -> Iterator[Finding]:
+def fewer_cases(
+    on_base: Mapping[str, int], now: Mapping[str, int], file: str, in_baseline: Mapping[str, int] = MappingProxyType({})
+) -> Iterator[Finding]:
     """Yield a warning when gates judge fewer of the cases on the gold of the base; a slice may have none any more."""
+    before = {name: max(count, in_baseline.get(name, 0)) for name, count in on_base.items()}
     fallen = [name for name in _without_counts(before) if now.get(name, 0) < before[name]]
     if fallen:
         judge = quantity(len(fallen), "gate judges", "gates judge")
         counts = _joined([f"{name} {before[name]} → {now.get(name, 0)}" for name in fallen])
         message = f"{judge} fewer of the cases of the base branch's gold or of the baseline: {counts}"
         fix = "Keep the questions and their labels."
-        if any(name.endswith(tuple(MARGINS)) for name in fallen):
+        if all(now.get(name, 0) >= on_base[name] for name in fallen):
+            fix = "An earlier change removed these cases. If that was right, renew the baseline: docs/baselines.md."
+        elif any(name.endswith(tuple(MARGINS)) for name in fallen):
             fix += " With baseline.trace, changed items are compared too."
         yield Finding("fewer-cases", "warning", message, fix, file)
 
@@ -211,7 +216,9 @@ def lost_labels(
         named += [f"{qid} ({', '.join(lost)})"] if lost else []
     if named:
         message = f"{quantity(len(named), 'gold item loses', 'gold items lose')} labels: {_joined(named)}"
-        yield Finding("labels-removed", "warning", message, "Give the reason for removing them.", file)
+        yield Finding(
+            "labels-removed", "warning", message, "Give the reason in the sign-off or the pull request.", file
+        )
 
 
 def _without_counts(gates: Iterable[str]) -> list[str]:

@@ -44,6 +44,7 @@ RULES = tuple(
 _TWICE = "question-duplicate"
 """The rule about items that count twice, which the unchanged items decide, too."""
 _SHOWN = 5
+_Counts = dict[str, int]
 _ANSWERS = 20_000  # of the run, in which a substring is searched
 _OF_ITEMS = {"unsigned-change", "replayed-record"}
 _ASK = "To require a sign-off, write in eval-gates.yml: signoff: {require: record}."
@@ -163,8 +164,8 @@ def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldRevie
     findings += gold_impact.gates_that_pass_now(freed_gates, file, missing)
     findings += gold_impact.regrouped(freed_gates, diff.old.golds, diff.new.golds, file, policy.statistics.cluster)
     findings += gold_impact.turning_must_pass(old.findings, new.findings, file)
-    then, now = _case_counts(old, new, run.earlier, policy)
-    findings += gold_impact.fewer_cases(then, now, file)
+    then, in_baseline, now = _case_counts(old, new, run.earlier, policy)
+    findings += gold_impact.fewer_cases(then, now, file, in_baseline)
     findings += gold_impact.lost_labels(diff.changes, diff.old.golds, diff.new.golds, file)
     findings += _item_findings(context, diff.old, diff.new, [i.qid for i in diff.changes if i.verb != "removed"])
     turns = tuple(gold_impact.gate_turns(old.gates, new.gates))
@@ -172,16 +173,15 @@ def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldRevie
     return GoldReview(tuple(changes), turns, tuple(findings), notes=tuple(notes))
 
 
-def _case_counts(old: Report, new: Report, earlier: Earlier | None, policy: Policy) -> list[dict[str, int]]:
-    """Return the numbers of cases under gates and ``must_pass``: on the base's gold, and those left on the changed one.
+def _case_counts(old: Report, new: Report, earlier: Earlier | None, policy: Policy) -> tuple[_Counts, _Counts, _Counts]:
+    """Return the numbers of cases under gates and ``must_pass``: on the base's gold, in the baseline, and those left.
 
-    The baseline's number counts if it is larger. Cases that a slice loses are not made up for by others that it gets.
+    Cases that a slice loses are not made up for by others that it gets.
     """
     recorded = earlier.recorded.metrics if earlier and earlier.recorded.scope is None and old.scope is None else {}
-    now, then = {_count_name(gate): gate.n for gate in new.gates}, dict[str, int]()
-    for gate in old.gates:
-        is_recorded = gate.name in recorded and not gate.slice and gate.direction in BOUNDS
-        then[_count_name(gate)] = max(gate.n, recorded[gate.name].n if is_recorded else 0)
+    now, then = ({_count_name(gate): gate.n for gate in report.gates} for report in (new, old))
+    whole = [gate for gate in old.gates if gate.name in recorded and not gate.slice and gate.direction in BOUNDS]
+    in_baseline = {_count_name(gate): recorded[gate.name].n for gate in whole}
     before, after = map(_members, (old, new))
     for gate in new.gates:
         if gate.slice and (lost := len(before[gate.slice] - after[gate.slice])):
@@ -189,7 +189,7 @@ def _case_counts(old: Report, new: Report, earlier: Earlier | None, policy: Poli
             now[name] = min(now[name], max(0, then.get(name, 0) - lost))
     cases, left = (set().union(*(members[name] for name in policy.must_pass)) for members in (before, after))
     then["must_pass"], now["must_pass"] = len(cases), len(cases & left)
-    return [then, now]
+    return then, in_baseline, now
 
 
 def _members(report: Report) -> dict[str, set[tuple[str, str | None]]]:
