@@ -221,3 +221,22 @@ def test_a_percentile_without_an_interval_is_judged_by_the_margin(tmp_path):
     baseline.write_text(json.dumps(rag_eval.score(gold, fast).to_dict()), encoding="utf-8")
     text = str(rag_eval.score(gold, slow, gates=gates, baseline=baseline))
     assert "judged only by the margin, because its difference has no interval." in text
+
+
+def test_a_regression_gate_on_a_run_without_answers_says_that_it_applies_to_no_case(tmp_path):
+    baseline, refused = tmp_path / "baseline.json", {"claim": "not in context", "citations": []}
+    gold, traces = rag_eval.load_gold(GOLD), rag_eval.load_traces(GOOD)
+    baseline.write_text(json.dumps(rag_eval.score(gold, traces).to_dict()), encoding="utf-8")
+    silent = [row | {"answer_json": refused} for row in traces]
+    gates = {"gates": {"citation_precision": {"max_drop": 0.1}}}
+    report = rag_eval.score(gold, silent, gates=gates, baseline=baseline)
+    assert report.failed_gates[0].why == "it applies to no case of this run"
+
+
+def test_rows_of_another_tool_in_memory_are_written_to_a_file_first():
+    rows = [{"user_input": "How long?", "response": "30 days.", "retrieved_contexts": ["30 days"], "reference": "30"}]
+    with pytest.raises(rag_eval.InputError) as error:
+        rag_eval.score(rows, TRACES)
+    (problem,) = error.value.problems
+    command = "rag-eval import ragas rows.jsonl --out eval/gold.jsonl"
+    assert problem.hint == f"Write the rows to a file, such as rows.jsonl, then: {command}"

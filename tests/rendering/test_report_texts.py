@@ -161,3 +161,9 @@ def test_conversations_with_the_most_wrong_turns_come_first():
 def test_turns_that_are_no_numbers_are_ordered_by_their_lines(turn, first):
     _, rows = conversations_of(turns(("one", "NOT_CITED"), (turn, "WRONG_CLAIM")))
     assert [row[2] for row in rows] == [first]
+
+
+def test_a_command_stays_on_one_line_so_that_copying_it_does_not_break_it():
+    command = f"git checkout {'0' * 40} -- :/eval/gold.signoff/2026-11-21-{'1' * 40}.json"
+    finding = {"code": "record-removed", "level": "error", "message": "gone", "fix": command, "file": "", "line": 0}
+    assert f"  → {command}\n" in render(from_json(COMPARED | {"findings": [finding]}), "table")

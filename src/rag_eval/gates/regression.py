@@ -216,7 +216,11 @@ def _compare(name: str, part: str, evidence: RunEvidence) -> Tested:
     pair, why = compare_pairs(name, pairs), ""
     if pair is None:
         why = "no case is in both runs with the same gold item; with baseline.trace, changed items are compared too"
-        why = "the baseline lacks some of the runs; first renew it with the same runs" if evidence.new_runs else why
+        if evidence.new_runs:
+            why = "the baseline lacks some of the runs; first renew it with the same runs"
+        elif pairs:
+            lacking = "this run" if all(score is None for _, score in pairs) else "the baseline"
+            why = f"it applies to no case of {lacking}"
     elif units is not None:
         pair = pair._replace(n=units.total())
     row = row._replace(pairs=pairs, comparison=pair, why=why, units=units)

@@ -161,6 +161,8 @@ def export_problem(reader: Reader, path: str, kind: Literal["gold", "trace"]) ->
         return None
     out = "eval/gold.jsonl" if kind == "gold" else "runs/trace.jsonl"
     hint = f"Convert it: rag-eval import {name} {path} --out {out}"
+    if path.startswith("<"):  # rows in memory
+        hint = f"Write the rows to a file, such as rows.jsonl, then: rag-eval import {name} rows.jsonl --out {out}"
     return Problem(path, 0, "", f"is an export of another tool ({name}: it has {form.why})", hint)
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     Deltas = Mapping[tuple[str, str, str], str]
 
+_WHY = 120  # characters of the reason why a gate has no data
 _TOKEN = re.compile("[a-z]+[0-9]*")
 _ABBREVIATIONS = {
     "auc": "area under the receiver operating characteristic curve",
@@ -175,7 +176,7 @@ def _notes_of(report: Report, gate: GateResult, formatter: TextFormatter) -> Ite
     advice = f"; to allow that, write {formatter.code('when_no_data: skip')}" if gate.broken else ""
     if gate.outcome == "no_data" and gate.why:
         is_bound = gate.direction not in MARGINS  # the reason of a margin says how to compare instead
-        yield f"no data ({formatter.words(gate.why)}){advice if is_bound else ''}"
+        yield f"no data ({formatter.words(gate.why, _WHY)}){advice if is_bound else ''}"
     elif gate.outcome == "no_data" and gate.broken and item:
         why = f"needs {', '.join(item.needs)}" if item.needs else f"applies only to {item.applies}"
         yield f"no data, because it {formatter.trusted(why)}{advice}"
@@ -241,7 +242,7 @@ def _reason(report: Report, gate: GateResult, formatter: TextFormatter) -> str:
     if gate.unclear:
         return f"{name} is inconclusive: {_inconclusive_reason(report, gate)}"
     if gate.value is None:
-        return f"{name} has no data: {formatter.words(gate.why)}" if gate.why else f"{name} applies to no case"
+        return f"{name} has no data: {formatter.words(gate.why, _WHY)}" if gate.why else f"{name} applies to no case"
     if gate.comparison is not None:
         what, ends = _regression_word(gate), format_regression_interval(gate)
         confidence = f"{float(100 * (1 - Decimal(report.statistics.alpha))):g} %"

@@ -61,7 +61,7 @@ def write_blocks(blocks: Iterable[Block]) -> str:
         else:
             lines = []
             for item in block.items:
-                lines += [_wrapped(item.text, "  ", "- "), *(_wrapped(below, "    ", "  ") for below in item.below)]
+                lines += [_wrapped(item.text, "  ", "- "), *map(_below, item.below)]
             texts.append("\n".join(lines))
     return "\n\n".join(texts)
 
@@ -125,6 +125,11 @@ def shortened(text: str, limit: int) -> str:
     while columns(text) >= limit:
         text = text[:-1]
     return f"{text}…"
+
+
+def _below(text: str) -> str:
+    """Indent a text below an item; a command stays on one line, so that copying it does not break it."""
+    return f"  {text}" if text.startswith(("→ rag-eval ", "→ git ")) else _wrapped(text, "    ", "  ")
 
 
 def _wrapped(text: str, indent: str = "", first: str | None = None, width: int = _WIDTH) -> str:
@@ -195,7 +200,7 @@ def verdict(report: Report) -> str:
         reasons = [gates_table.reason(report, gate) for gate in report.failed_gates if gate.is_completeness]
         reasons += [f"{failed} {of_gates}"] if failed else []
         reasons += codes if len(codes) <= 1 else [f"{len(codes)} kinds of errors"]
-    total, wrong = len(report.questions), len(report.questions.failing)
+    total, wrong = len(report.questions), len(report.wrong)
     unit = ("case" if has_several_runs(report.questions) else "question") + ("s" if total != 1 else "")
     right = f"{'all ' if total > 1 else ''}{total or 'no'} {unit} right"
     reasons.append(f"{wrong} of {total} {unit} wrong" if wrong else right)
@@ -225,7 +230,7 @@ def _gates(report: Report, judged: Sequence[GateResult], gates: Sequence[GateRes
 def _failures(report: Report, limit: int) -> str:
     """Return the table of the first wrong questions, newly broken ones first, and what their labels mean."""
     was = {(flip.qid, flip.run): f"was {flip.before}" for flip in report.flips if not flip.is_fixed}
-    failing = sorted(report.questions.failing, key=lambda item: (item.qid, item.run) not in was)
+    failing = sorted(report.wrong, key=lambda item: (item.qid, item.run) not in was)
     if not failing:
         return ""
     several, shown = has_several_runs(report.questions), failing[:limit]
