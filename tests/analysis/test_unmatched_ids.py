@@ -90,7 +90,7 @@ def test_ids_of_documents_in_gold_citations_have_another_fix(tmp_path):
     )
     chunks[0]["chunks"][0]["doc_id"] = "other.md"
     (finding,) = (item for item in run(tmp_path, items, chunks).findings if item.code == "unmatched-ids")
-    assert finding.fix.startswith("If the documents were re-chunked")
+    assert finding.fix.startswith("If the documents were split again, update the ids: rag-eval gold relink.")
 
 
 def test_ids_made_of_texts_have_another_fix(tmp_path):

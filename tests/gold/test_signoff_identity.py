@@ -249,7 +249,7 @@ def test_a_listed_signer_has_to_approve():
 def test_whom_to_ask_is_said():
     rules = REVIEW._replace(four_eyes=True)
     (finding,) = check(BASE, Side(EDITED, files(record())), rules, proof=wrote("ann")._replace(approvals=[]))
-    assert finding.fix == "# ask one of these to approve the pull request: Bob, Cy"
+    assert finding.fix == "Ask one of these to approve the pull request: Bob, Cy"
 
 
 def test_with_four_eyes_no_author_approves_but_authors_may_record():
@@ -461,19 +461,19 @@ SAYINGS = [
         Side(EDITED, files(OURS)),
         {"policy": REVIEW, "proof": Proof(approvals=[])},
         """gold: [no-approval] no signer has approved the last commit
-        => # ask one of these to approve the pull request: Ann, Bob, Cy""",
+        => Ask one of these to approve the pull request: Ann, Bob, Cy""",
     ),
     (
         Side(EDITED, files(OURS)),
         {"policy": REVIEW._replace(four_eyes=True), "proof": ALL_WROTE},
         """gold: [no-approval] no signer other than the authors of the change has approved the last commit
-        => # ask one of these to approve the pull request: a signer who is not an author of the change""",
+        => Ask one of these to approve the pull request: a signer who is not an author of the change""",
     ),
     (
         Side(EDITED, files(OURS)),
         {"policy": FOUR, "proof": wrote(None)},
         """gold: [unresolved-author] 'Somebody' wrote commits of this change, but the GitHub account is unknown
-        => # add the e-mail address of these commits to the GitHub account, or to signoff.signers""",
+        => Add the e-mail address of these commits to the GitHub account, or to signoff.signers""",
     ),
     (
         Side(EDITED, files(OURS)),

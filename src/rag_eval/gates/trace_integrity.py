@@ -333,7 +333,7 @@ def unmatched_ids(cases: Iterable[Case], file: str) -> Iterator[Finding]:
             other = f"traces have {quoted(min(seen[field]), 60)}" if seen[field] else f"no trace has any {field}"
             message = f"{len(strangers)} of {len(names)} {what} of the gold occur in no trace: the gold has "
             message += f"{quoted(strangers[0], 60)}, {other}"
-            fix = "If the documents were re-chunked, label the items again, or use supports. If not, check the index."
+            fix = "If the documents were split again, update the ids: rag-eval gold relink. If not, check the index."
             if field == "id" and documents.issuperset(strangers):
                 fix = "They are the doc_id of chunks, not their ids. Move them from gold_citations to relevant_docs."
             elif field == "id" and all(name.startswith("text:") for name in strangers):

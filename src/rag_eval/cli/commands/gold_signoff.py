@@ -205,7 +205,8 @@ def run_check(args: Namespace) -> int:
         print_notes(*comparison.unstaged(args))
         return PASSED
     print_notes(*capped([str(violation) for violation in violations], "finding"))
-    print_notes("To fix it:", *dict.fromkeys(f"  {violation.fix}" for violation in violations))
+    fixes = dict.fromkeys(violation.fix for violation in violations)
+    print_notes("To fix it:", *(f"  {'# ' if fix[:1].isupper() else ''}{fix}" for fix in fixes))
     if _program() != "rag-eval":
         print_notes(f"rag-eval is installed only for the hook. To install it for yourself: {_INSTALL}")
     if _has_temporary_index():
@@ -323,7 +324,8 @@ def run_signoff(args: Namespace) -> int:
         raise UsageError(f"{missing} Stage it first, with the gates file that names it, if any: {stage}")
     as_before = "" if states.base is NOTHING else f"the same as in {states.name}, or "
     nothing = f"Nothing to sign: the staged gold set is {as_before}already signed off"
-    print_lines(f"{nothing}. To stage more: git add -- FILE")
+    committed = "" if args.base else ". To sign what is committed: add --base origin/main"
+    print_lines(f"{nothing}. To stage more: git add -- FILE{committed}")
     return PASSED
 
 

@@ -158,7 +158,7 @@ def missing_in_answer(sample: GoldSample) -> Iterator[LintNote]:
 def none(sample: GoldSample) -> list[LintNote]:
     """Find answerable items that accept any claim."""
     lacking = [gold for gold in sample.answerable if not gold.substrings]
-    hint = "Add a text of a right answer to gold_claim_substr."
+    hint = "Add a text of a right answer to gold_claim_substr, or set answerable to false."
     note = "it has no substring: any claim with the right citations counts as right", hint
     count = f"no substring in {len(lacking)} of {quantity(len(sample.answerable), 'answerable item')}"
     return sample.few_or_most(lacking, note, (f"{count}: precision judges only their citations", hint))
