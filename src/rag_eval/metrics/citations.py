@@ -10,12 +10,9 @@ from rag_eval.metrics._metric import metric
 from rag_eval.stats.tally import Ratio
 from rag_eval.textual.tokens import content_words, passage
 
-_OF_EVIDENCE: dict[str, Any] = {
-    "source": "RAG-server framework",
-    "scale": "share",
-    "depends_on": "features",
-    "version": 2,
-}
+_FORM: dict[str, Any] = {"source": "enterprise framework, form check", "scale": "share"}
+_SERVER: dict[str, Any] = {"source": "RAG-server framework", "scale": "share"}
+_OF_EVIDENCE: dict[str, Any] = {**_SERVER, "depends_on": "features", "version": 2}
 
 
 @metric("answers", source="reference scorer", depends_on="features", version=2)
@@ -30,13 +27,7 @@ def chr_answerable(case: Case) -> bool | None:
     return not case.refused and case.overlap if case.is_answerable else None
 
 
-@metric(
-    "answers with citations",
-    source="enterprise framework, form check",
-    scale="share",
-    needs="trace.citations",
-    depends_on="features",
-)
+@metric("answers with citations", needs="trace.citations", depends_on="features", **_FORM)
 def citation_validity(case: Case) -> Ratio | None:
     """Share of an answer's citations that were retrieved."""
     if not _cites(case):
@@ -76,12 +67,7 @@ def citation_recall(case: Case) -> Ratio | None:
     return case.evidence_cited
 
 
-@metric(
-    "answered answerable items with sections, with citations",
-    source="RAG-server framework",
-    scale="share",
-    needs="gold.sections trace.citations",
-)
+@metric("answered answerable items with sections, with citations", needs="gold.sections trace.citations", **_SERVER)
 def section_accuracy(case: Case) -> Ratio | None:
     """Share of an answer's citations whose document and section are a gold pair."""
     if not case.is_answerable or not case.gold.sections or not _cites(case):
@@ -105,9 +91,8 @@ def document_citation_hit(case: Case) -> bool | None:
 
 @metric(
     "answers with citations, if a retrieved chunk names its document",
-    source="enterprise framework, form check",
-    scale="share",
     needs="trace.citations trace.chunks.doc_id",
+    **_FORM,
 )
 def document_citation_validity(case: Case) -> Ratio | None:
     """Share of an answer's citations that name a retrieved chunk or its document."""

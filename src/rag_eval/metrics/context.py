@@ -18,6 +18,7 @@ from rag_eval.textual.tokens import passage, tokens
 
 _REMEMBERED = 1 << 9  # lists of chunks
 _SEVERAL = "items with two or more chunk texts"
+_FACTS = "gold.gold_facts trace.chunks.text"
 
 
 @metric(_SEVERAL, source="enterprise framework", better="lower", scale="real", needs="trace.chunks.text")
@@ -42,12 +43,7 @@ def unique_token_ratio(case: Case) -> float | None:
     return distinct / count if count else None
 
 
-@metric(
-    "items with gold facts, with chunk texts",
-    source="rag-eval",
-    scale="share",
-    needs="gold.gold_facts trace.chunks.text",
-)
+@metric("items with gold facts, with chunk texts", source="rag-eval", scale="share", needs=_FACTS)
 def fact_coverage(case: Case) -> Ratio | None:
     """Share of the gold facts that the chunks contain. A chunk contains a fact if the words of the fact or of an alias occur in it consecutively. Without retrieved chunks the score is 0."""  # noqa: E501
     holders = _holders(case)
@@ -59,7 +55,7 @@ def fact_coverage(case: Case) -> Ratio | None:
     source="enterprise framework",
     better="lower",
     scale="amount",
-    needs="gold.gold_facts trace.chunks.text",
+    needs=_FACTS,
     unit="chunks",
 )
 def fact_dispersion(case: Case) -> float | None:
