@@ -25,7 +25,7 @@ from rag_eval.gates.policy import Gate, Policy, Slices, Statistics
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
 from rag_eval.scoring.aggregations import confidence_interval, difference, one_sided_p
-from rag_eval.scoring.scorecard import Completeness
+from rag_eval.scoring.scorer import Completeness
 
 PAGE = Path(__file__).parent / "RESULTS.md"
 MARGIN = 0.02

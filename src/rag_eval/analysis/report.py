@@ -24,7 +24,7 @@ from rag_eval.gates.results import MetricResult, Question, QuestionList
 from rag_eval.gates.selection import RunScope, scope_of
 from rag_eval.metrics import find, measure
 from rag_eval.metrics.index import contradictions
-from rag_eval.scoring.scorecard import Completeness, Scorecard
+from rag_eval.scoring.scorer import Completeness, Scorecard
 
 FORMAT = 1
 _WHOLE_SLICES = 200

@@ -22,7 +22,7 @@ from rag_eval.gates.policy import MARGINS, Policy
 from rag_eval.gates.regression import ErrorRates, error_rates
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring.case_scorer import metric_scorer
-from rag_eval.scoring.scorecard import Completeness
+from rag_eval.scoring.scorer import Completeness
 from rag_eval.stats.sampling import hash_order
 
 Row = dict[str, Any]

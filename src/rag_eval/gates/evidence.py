@@ -20,7 +20,7 @@ from rag_eval.gates.selection import clusters
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring import aggregations
 from rag_eval.scoring.aggregations import FOLDS, MEANS, bounds, from_mean, interval_over_units
-from rag_eval.scoring.scorecard import Completeness
+from rag_eval.scoring.scorer import Completeness
 from rag_eval.stats import intervals
 from rag_eval.stats.intervals import BetweenRuns, Interval
 from rag_eval.stats.paired import Units

@@ -17,7 +17,7 @@ from rag_eval.gates.results import MetricResult, Question, Scores
 from rag_eval.gates.selection import expand_slice, slices_of
 from rag_eval.metrics import METRICS, Measure, measure
 from rag_eval.scoring.aggregations import FOLDS
-from rag_eval.scoring.scorecard import Scorecard
+from rag_eval.scoring.scorer import Scorecard
 from rag_eval.stats.intervals import Interval
 from rag_eval.stats.tally import Value, tally
 

@@ -21,7 +21,7 @@ from rag_eval.gates.policy import Comparison, GateResult, Statistics
 from rag_eval.gates.results import MetricResult, Question, QuestionList, QuestionRow, Scores, score_splitter
 from rag_eval.gates.selection import RunScope
 from rag_eval.metrics import METRICS
-from rag_eval.scoring.scorecard import Completeness
+from rag_eval.scoring.scorer import Completeness
 
 if TYPE_CHECKING:
     from rag_eval.stats.tally import JsonScore

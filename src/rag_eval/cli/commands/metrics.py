@@ -26,7 +26,7 @@ from rag_eval.run.explanation import cases_of, explanation, metric_of
 from rag_eval.run.inputs import open_policy, read_run_json
 from rag_eval.run.options import Options
 from rag_eval.scoring.case_scorer import metric_scorer
-from rag_eval.scoring.scorecard import Scorecard
+from rag_eval.scoring.scorer import Scorecard
 
 _NAMED = 12
 _SHOWN = ("name", "perspective", "better", "scale", "unit", "applies", "summary")
