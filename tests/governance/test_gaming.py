@@ -28,6 +28,7 @@ NAMED = {
     "gates-of-another-folder-for-the-same-gold",
     "gates-of-another-folder-with-other-metrics",
     "gates-of-an-unusual-name-left-behind",
+    "gates-of-another-system-deleted",
     "gates-of-another-system-named",
     "gold-as-label-folder",
     "gold-compressed-and-widened",

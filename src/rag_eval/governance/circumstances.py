@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, pairwise
 
@@ -18,12 +18,29 @@ from rag_eval.errors import Finding, Level, Note
 from rag_eval.gates.integrity import at_levels, commit_of, levels_of
 from rag_eval.gates.policy import Policy
 from rag_eval.gates.selection import select_measures
-from rag_eval.git.snapshots import Irregular, Tree, entry_of, follow_links, is_in_changed_submodule, read_regular
+from rag_eval.git.snapshots import (
+    CommitTree,
+    Irregular,
+    Tree,
+    deleted,
+    entry_of,
+    follow_links,
+    has_path,
+    is_in_changed_submodule,
+    read_regular,
+)
 from rag_eval.governance.gold_review import ReviewContext, gold_at
 from rag_eval.readers.gates_file import in_folder_of, read_verdicts
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.run.base_policy import gates_about, gates_left_behind, gold_named_by, policy_in, standard_gates_paths
+from rag_eval.run.base_policy import (
+    ENDINGS,
+    gates_about,
+    gates_left_behind,
+    gold_named_by,
+    policy_in,
+    standard_gates_paths,
+)
 from rag_eval.run.scored import rescore
 
 _NAMED, _VERDICTS_NAMED = 5, 3
@@ -45,6 +62,7 @@ def circumstances(context: ReviewContext, added: Collection[str]) -> Iterator[Fi
     """
     yield from _overrides(context)
     yield from _left_gates(context, added)
+    yield from _deleted_gates(context)
     authority = context.authority
     if authority.wrong_checkout:
         of = commit_of(context.run.report.run or {})
@@ -214,6 +232,34 @@ def _left_gates(context: ReviewContext, added: Collection[str]) -> Iterator[Find
         message += f"; by its gates this run fails {some(failed, _NAMED)}" if failed else ""
         fix = "Move its gates, too, so that the items keep them."
         yield Finding("gates-overridden", "warning", message, fix, context.head.file)
+
+
+def _deleted_gates(context: ReviewContext) -> Iterator[Finding]:
+    """Yield a warning for each gates file of another system that the change deletes, while its gold set stays.
+
+    A job for each gates file of the checkout no longer runs for such a system. Without the base in the clone each
+    folder would be a request to GitHub's API, so nothing is searched.
+    """
+    authority = context.authority
+    if context.base is None or authority.through != "git":
+        return
+
+    def golds_of(tree: CommitTree, paths: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+        for path in paths:
+            policy = policy_in(tree, path, authority.outside(path)) if path.endswith(ENDINGS) else None
+            if policy:
+                yield path, gold_named_by(authority, policy, tree)
+
+    before, after = authority.fork, authority.after
+    usual = (path for path in deleted(before, after) if posixpath.basename(path) in GATES_FILES)
+    kept = [(path, gold) for path, gold in golds_of(before, usual) if gold and has_path(after, gold)]
+    governed = {authority.inside(context.head.gold)}
+    governed |= {gold for _, gold in golds_of(after, deleted(after, before) if kept else ())}
+    for path, gold in kept:
+        if gold not in governed:
+            message = f"this change deletes {quoted(path, 60)}, so no gates apply to {quoted(gold, 60)} any more"
+            fix = "Restore the file, or delete the gold set, too."
+            yield Finding("gates-overridden", "warning", message, fix, path)
 
 
 def _overridden_path(context: ReviewContext, base: Policy, key: str, named: str) -> str | None:

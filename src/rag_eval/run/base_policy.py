@@ -27,7 +27,7 @@ from rag_eval.scoring.scorer import plain_question
 
 _NAMED = 5
 _SHARED = 10  # per cent of the smaller gold set; two systems may both ask a common question
-_ENDINGS = (".yml", ".yaml")
+ENDINGS = (".yml", ".yaml")
 
 
 def find_base_policy(
@@ -48,7 +48,7 @@ def find_base_policy(
     tree, gates = authority.gates, head.file
     if tree is None:
         return None
-    if gates and not gates.endswith(_ENDINGS):
+    if gates and not gates.endswith(ENDINGS):
         fix = "Rename it, for example to eval-gates.yml."
         raise UsageError(f"{gates}: only .yml and .yaml files are searched for gates that a change moves. {fix}")
     search = _Search(authority, tree, head.gold, reader)
@@ -182,7 +182,7 @@ class _Search:
 
     def all_gates(self) -> Iterator[Policy]:
         """Yield all policies of the base, those of the usual name first; invalid ones about other gold are skipped."""
-        paths = sorted(path for path in self.files if path.endswith(_ENDINGS))
+        paths = sorted(path for path in self.files if path.endswith(ENDINGS))
         return self.gates_in(sorted(paths, key=lambda path: not _is_standard_name(path)), skips_invalid_others=True)
 
     def gates_in(self, paths: list[str], *, skips_invalid_others: bool = False) -> Iterator[Policy]:
@@ -291,7 +291,7 @@ def gates_left_behind(authority: Authority, base: Policy, items: Collection[Gold
     for path in snapshots.deleted(before, after):
         while path and (path := posixpath.dirname(path)) not in folders:
             folders.add(path)
-    paths = sorted(name for name in search.files if name.endswith(_ENDINGS) and posixpath.dirname(name) in folders)
+    paths = sorted(name for name in search.files if name.endswith(ENDINGS) and posixpath.dirname(name) in folders)
     tree.contents(search.files[path] for path in paths)  # all at once
     for path in paths:
         with suppress(InputError, snapshots.Irregular):  # gates that cannot be read decide nothing
