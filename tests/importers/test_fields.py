@@ -528,7 +528,7 @@ def test_judgements_are_grades_unless_all_are_1(command, tmp_path):
         ("trec-run", b"301 Q0 d1 1 high bm25\n", ":1: is not a line of a run. A line of a run is: TOPIC Q0"),
         ("ragas", b'user_input,response\nWhy?,"a"b\n', ":2: is not valid CSV"),
         ("ragas", b"[" * 5000, ":1: is nested too deeply"),
-        ("ragas-trace", b'{"user_input": "Why?", "response": "So.", "retrieved_contexts": [{}]}',
+        ("ragas-trace", b'{"user_input": "Why?", "response": "So.", "retrieved_contexts": [[]]}',
          ":1: /retrieved_contexts: is not a list of texts"),
         ("langsmith", b'{"id": "r", "run_type": "llm", "outputs": {"answer": "So."}, "end_time": 1}',
          ":1: trace 'r': neither a qid nor a question was recorded. Name its place with --qid POINTER"),

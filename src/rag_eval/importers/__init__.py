@@ -34,12 +34,12 @@ _OF_TABLES = set("""
     reranked_documents reranked_chunks reranked_contexts reranked_docs reranked retrieval_results answerable
     is_answerable unanswerable is_unanswerable is_impossible chunk_id doc_id document_id passage_id gold_citations
     gold_ids gold_doc_ids gold_chunk_ids relevant_ids relevant_doc_ids relevant_chunk_ids expected_ids
-    expected_doc_ids expected_chunk_ids expected_sources
+    expected_doc_ids expected_chunk_ids expected_sources predicted_answers ground_truth_answers
 """.split())  # fmt: skip
 _ANSWERS = set("""
     response multi_responses answer actual_output inputs.response inputs.answer outputs.answer outputs.response rows
-    datasource_item conversation inputs.conversation testCases test_cases testRunData test_results actualOutput
-    conversationalTestCases
+    datasource_item sample conversation inputs.conversation testCases test_cases testRunData test_results actualOutput
+    conversationalTestCases test_cases_lookup_map
 """.split())  # fmt: skip
 _RANKS = re.compile(rb'\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d')
 _PAIRS = re.compile(rb'\{\s*"queries"\s*:\s*\{')
@@ -47,6 +47,7 @@ _PAGE = re.compile(  # of an API, with its number and size before its list
     rb'\A\{(?:\s*"(?:page|size|total|limit|has_more|cursor|next_cursor)"\s*:\s*(?:\w+|"[^"]*")\s*,)*'
     rb'\s*"(?:data|runs|items|traces|events|content|calls|records)"\s*:\s*\[(?=\s*\{)'
 )
+JUDGED = re.compile(rb"\[(?:PASS|FAIL|ERROR)\] \(-?\d+\.\d\d")  # how older versions of promptfoo write outputs in CSV
 _DATASET = re.compile(rb'\A\{\s*"data"\s*:\s*(?=\{\s*"dataset_id")')
 _NAME = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*(:?)')
 # Formats for traces and for gold, and the alternative sets of keys that show them; the first line that matches counts.
@@ -55,7 +56,7 @@ otlp . | resourceSpans | resource_spans | resourceLogs | traceID spans processes
 . promptfoo | vars assert | __expected | __expected1 | prompts tests | providers tests
 promptfoo-trace promptfoo | Status Grader_Reason | evalId results | results config | promptIdx testIdx
 deepeval-trace deepeval | scenario turns | conversationalTestCases | testCases | testRunData | test_cases | test_results
-deepeval-trace deepeval | input actual_output | input actualOutput
+deepeval-trace deepeval | input actual_output | input actualOutput | test_cases_lookup_map
 deepeval-trace deepeval | input retrieval_context | input retrievalContext
 . deepeval | input expected_output
 . mlflow-dataset | inputs expectations
@@ -78,7 +79,7 @@ table table-gold | inputs outputs ground_truth | inputs outputs reference_output
 . langsmith-dataset | inputs outputs dataset_id | inputs outputs
 ragas-trace ragas | user_input | question contexts | question ground_truth
 azure-eval azure-eval-gold | rows metrics | question truth | inputs.query | query response
-azure-eval azure-eval-gold | datasource_item
+azure-eval azure-eval-gold | datasource_item | item sample
 azure-eval . | conversation | inputs.conversation
 table table-gold | inputs.* outputs.* error | inputs.* outputs.* execution_time | inputs.* outputs.* reference.*
 table table-gold | inputs.* outputs.* reference_outputs.*
@@ -300,14 +301,22 @@ def written(row: Row) -> str:
 
 def detect(head: bytes) -> Recognised | None:
     """Recognise a file by its first bytes; return None for an unknown one. ``head`` may end anywhere."""
-    from rag_eval.importers.documents import csv_header
-    from rag_eval.importers.unwrap import number
+    from rag_eval.importers.documents import YAML_LIST
 
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text[:1] in (b"{", b"["):
         record = _first_record(text)
         by_keys = None if record is None else _of_keys(record, "keys") or _of_spans(record, text[:_LONGEST])
         return by_keys or _of_ranks(text[:_LONGEST])
+    if text.startswith(YAML_LIST):
+        return Recognised("table", "table-gold", "records in YAML")
+    return _of_lines(text) or _of_columns(text)
+
+
+def _of_lines(text: bytes) -> Recognised | None:
+    """Recognise a run or judgements of TREC or BEIR."""
+    from rag_eval.importers.unwrap import number
+
     fields = text.partition(b"\n")[0].decode("utf-8", "replace").split()
     if len(fields) in (5, 6) and fields[3].isdigit() and number(fields[4]) is not None:
         return Recognised("trec-run", "", "a rank and a score in columns four and five")
@@ -315,7 +324,16 @@ def detect(head: bytes) -> Recognised | None:
         return Recognised("", "trec-qrels", "four columns, the last is an integer")
     if fields[:2] == ["query-id", "corpus-id"]:
         return Recognised("", "beir", "the header query-id, corpus-id")
+    return None
+
+
+def _of_columns(text: bytes) -> Recognised | None:
+    """Recognise CSV, or promptfoo's YAML."""
+    from rag_eval.importers.documents import csv_header
+
     columns = csv_header(text)
+    if columns and JUDGED.search(text):
+        return Recognised("promptfoo-trace", "promptfoo", "outputs with verdicts")
     keys = re.findall(r"(?m)^(evalId|results|prompts|providers|tests):", text.decode("latin-1"))  # promptfoo's YAML
     if keys or len(columns) < 2:
         return _of_keys(dict.fromkeys(keys), "keys")
@@ -351,7 +369,9 @@ def _of_spans(record: Row, text: bytes) -> Recognised | None:
 
 def _of_keys(record: Row, what: str) -> Recognised | None:
     """Recognise a record by the names of its fields; a file without answers is a gold set."""
-    names = {name.replace(" ", "_") for name in record}
+    from rag_eval.importers.columns import PREDICTED
+
+    names, predicted = {name.replace(" ", "_") for name in record}, set(PREDICTED) - _ANSWERS
     if all(name == "example_id" or name.startswith(("input_", "output_", "metadata_")) for name in record):
         names.add("input_*")  # the columns of Phoenix
     paths = [name.split(".") for name in record]
@@ -372,7 +392,9 @@ def _of_keys(record: Row, what: str) -> Recognised | None:
         is_cut = all(value is None for value in record.values())
         is_null = not is_cut and not record.get("error") and all(value is None for value in answers)
         unanswered = not answers or is_null
-        if unanswered and trace in _SAMPLES and not isinstance(record.get("user_input", record.get("turns")), list):
+        if unanswered and trace in _SAMPLES and not predicted.isdisjoint(names):
+            trace, gold = "table", "table-gold"
+        elif unanswered and trace in _SAMPLES and not isinstance(record.get("user_input", record.get("turns")), list):
             trace = ""
         why = " and ".join(part for part in (", ".join(needed[:-1]), needed[-1]) if part).replace("_R", " R")
         return Recognised(trace, gold, f"the {what if len(needed) > 1 else what.removesuffix('s')} {why}")
@@ -381,6 +403,8 @@ def _of_keys(record: Row, what: str) -> Recognised | None:
 
 def _of_promptfoo(results: Any) -> bool:
     """Return whether results are those of promptfoo, whose records have variables; other tools list their answers."""
+    if isinstance(results, dict):
+        return not {"results", "version", "table", "stats"}.isdisjoint(results)
     first = results[0] if isinstance(results, list) and results else None
     return not isinstance(first, dict) or not {"vars", "testCase", "promptIdx"}.isdisjoint(first)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rag_eval.importers import Row, retrieved, table, unwrap
+from rag_eval.importers.columns import operations
 from rag_eval.importers.conversion import JUDGED, Conversion
 from rag_eval.importers.draft import Draft
 
@@ -34,9 +35,9 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
             conversion.account.renamed("latency -1", "error")
         elif latency > 0:
             draft.latency_ms = {"total": round(latency * 1000, 3)}
-        fields = {field: row[name] for field, name in table.operations(*row).items() if name != "latency"}
+        fields = {field: row[name] for field, name in operations(*row).items() if name != "latency"}
         output = unwrap.output_of(row.get("answer"))
-        draft.usage = unwrap.usage_of(output)
+        draft.usage, draft.citations = unwrap.usage_of(output), retrieved.stated_citations(output)
         table.drop_rest(conversion, output, draft.usage)
         table.read_operations(conversion, draft, fields)
         if isinstance(row.get(_RETRIEVED), list):  # ids without texts
@@ -80,9 +81,10 @@ def _fields(conversion: Conversion, raw: Row) -> Row:
 
 def _results(conversion: Conversion) -> Iterator[Row]:
     for record in conversion.records("a result", "rows"):
-        raw = unwrap.as_dict(record.get("datasource_item")) or record
-        if raw is not record:  # of Azure AI Foundry
-            conversion.drop_unread(record, ("datasource_item",), "", ("results",))
+        raw = unwrap.as_dict(record.get("datasource_item", record.get("item"))) or record
+        if raw is not record:  # of Azure AI Foundry and OpenAI, with what the model wrote
+            conversion.drop_unread(record, ("datasource_item", "item", "sample"), "", ("results", "grades"))
+            raw = ({"response": record["sample"]} if unwrap.answer_text(record.get("sample")) else {}) | raw
         row = _fields(conversion, raw)
         if messages := unwrap.as_dict(row.pop("conversation", None)).get("messages"):
             row |= {"question": messages, "answer": messages}
@@ -95,7 +97,7 @@ def _results(conversion: Conversion) -> Iterator[Row]:
             continue
         if _RETRIEVED in row and "context" in row:
             conversion.account.dropped("context", "retrieved_documents has the ids")
-        conversion.drop_unread(row, (*_READ, *table.operations(*row).values()))
+        conversion.drop_unread(row, (*_READ, *operations(*row).values()))
         yield {**row, "question": question, "qid": conversion.sample_id("azure", question, row)}
 
 

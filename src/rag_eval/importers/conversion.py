@@ -87,7 +87,8 @@ class Conversion:
         value = cell_value(value) if isinstance(value, str) else value
         if isinstance(value, str) and name.endswith("contexts") and value[:1] != "[":
             return self.one_text(value)
-        if value is None or (isinstance(value, list) and all(isinstance(item, (str, int)) for item in value)):
+        kinds = (str, int, dict) if name == "retrieved_contexts" else (str, int)
+        if value is None or (isinstance(value, list) and all(isinstance(item, kinds) for item in value)):
             return value
         hint = "Export the samples as JSON Lines, which keeps lists."
         if isinstance(value, dict):

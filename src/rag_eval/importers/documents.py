@@ -16,6 +16,7 @@ import msgspec
 
 from rag_eval.common.paths import shell_line
 from rag_eval.importers import ImportInputs, Row
+from rag_eval.importers.unwrap import as_dict
 
 Part = TypeVar("Part")
 _RAW = msgspec.json.Decoder(msgspec.Raw)
@@ -27,6 +28,11 @@ _WRITE_JSON = "Export the file again as JSON or JSON Lines."
 _EMPTY_CELLS = ("", "nan", "NaN")  # pandas prints an absent value as nan
 _ARRAY = re.compile(r"array\((\[.*\])(?:, dtype=\w+)?\)", re.DOTALL)  # how numpy prints one
 _LONGEST_CELL = 1 << 20  # characters of a printed Python list or object in a cell
+YAML_LIST = b"- "
+_SINGULAR = {
+    "questions": "question", "queries": "query", "answers": "answer", "responses": "response",
+    "true_answers": "ground_truth",
+}  # fmt: skip
 _DELIMITERS = (b",", b";", b"\t")
 
 
@@ -198,6 +204,9 @@ def objects(inputs: ImportInputs, path: str, what: str) -> Iterator[tuple[int, R
         return
     if inputs.problems > before:
         return  # the file is unreadable, which is reported
+    if beginning(inputs, path).startswith(YAML_LIST):
+        yield from ((1, row) for row in yaml_value(inputs, path) or () if isinstance(row, dict))
+        return
     for document in documents(inputs, path):
         value = decode(inputs, document)
         if isinstance(value, dict):
@@ -220,12 +229,16 @@ def frame_rows(value: Row) -> Iterator[Row]:
             yield _with_id(key, {name: column.get(key) for name, column in value.items()})
     elif isinstance(columns, list) and isinstance(data, list) and all(isinstance(row, list) for row in data):
         yield from (dict(zip(map(str, columns), row, strict=False)) for row in data)
+    elif isinstance(rows := value.get("rows"), list) and rows and isinstance(as_dict(rows[0]).get("row"), dict):
+        yield from (row["row"] for row in rows)  # of Hugging Face
     elif "schema" in value and isinstance(data, list) and all(isinstance(row, dict) for row in data):
         yield from data
     elif are_objects and _are_ids(value):
         yield from (_with_id(key, row) for key, row in value.items())
     elif len(parts) > 1 and _are_columns(parts):
-        yield from (dict(zip(value, row, strict=True)) for row in zip(*parts, strict=True))
+        is_plural = not value.keys().isdisjoint(("questions", "queries"))  # of Haystack
+        names = [_SINGULAR.get(name, name) if is_plural else name for name in value]
+        yield from (dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True))
     else:
         yield value
 
@@ -281,7 +294,7 @@ def cell_value(text: str) -> Any:
     except (ValueError, RecursionError):
         pass
     try:
-        value = ast.literal_eval(text.strip())
+        value = ast.literal_eval(_PlainObjects().visit(ast.parse(text.strip(), mode="eval")))
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             return value
         # numpy prints no commas between texts, and Python joins texts without a comma between them
@@ -289,6 +302,17 @@ def cell_value(text: str) -> Any:
         return [ast.literal_eval(token.string) for token in tokens if token.type == tokenize.STRING]
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, tokenize.TokenError):
         return text
+
+
+class _PlainObjects(ast.NodeTransformer):
+    """Turns printed Python objects, such as ``Document(page_content='…')``, into objects of their fields."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Return a dictionary of the named arguments; a call with others is no such object."""
+        if node.args or not all(keyword.arg for keyword in node.keywords):
+            return node
+        names: list[ast.expr | None] = [ast.Constant(keyword.arg) for keyword in node.keywords]
+        return ast.Dict(keys=names, values=[self.visit(keyword.value) for keyword in node.keywords])
 
 
 def csv_rows(inputs: ImportInputs, path: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -304,7 +328,8 @@ def csv_rows(inputs: ImportInputs, path: str) -> Iterator[tuple[int, dict[str, s
             differing = [name for name, cell in zip(header, cells, strict=True) if row[name] != cell]
             if differing:
                 message = f"has two columns named '{differing[0]}'"
-                return inputs.problem(path, 1, "", message, "Give each column its own name in the first line.")
+                hint = "Give each column its own name in the first line, and remove lines above the names."
+                return inputs.problem(path, 1, "", message, hint)
         yield line, row
 
 
@@ -359,7 +384,7 @@ def beginning(inputs: ImportInputs, path: str) -> bytes:
 def is_csv(inputs: ImportInputs, path: str) -> bool:
     """Return whether a file looks like CSV: its first line is not JSON and has a comma, a semicolon or a tab."""
     first = beginning(inputs, path).partition(b"\n")[0]
-    return first[:1] not in (b"{", b"[") and _delimiter(first) != ""
+    return not first.startswith((b"{", b"[", YAML_LIST)) and _delimiter(first) != ""
 
 
 def csv_header(head: bytes) -> list[str]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import takewhile
 
 from rag_eval.importers import Row, table
+from rag_eval.importers.columns import PREDICTED, operations
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion
 from rag_eval.importers.draft import Draft
 from rag_eval.importers.unwrap import answer_text, as_dict, as_text, number
 
-_PREDICTED = tuple(takewhile("answer".__ne__, table.FORMS["table"]["answer"]))  # next to one, answer is the reference
 _HOP = re.compile(r"<\d+-hop>\n\n")  # before the texts of questions that need several
 _OLD = {"question": "user_input", "answer": "response", "contexts": "retrieved_contexts", "ground_truth": "reference"}
 _META = ("persona_name", "query_style", "query_length", "synthesizer_name", "evolution_type", "episode_done")
@@ -52,8 +51,8 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         for index, answer in enumerate([row.get("response")] if answers is None else answers, 1):
             run = None if answers is None else f"try-{index}"
             draft = Draft(conversion.place, "", row["user_input"], as_text(answer), chunks, qid=qid, run=run)
-            operations = {field: row[name] for field, name in table.operations(*row).items()}
-            table.read_operations(conversion, draft, operations)
+            recorded = {field: row[name] for field, name in operations(*row).items()}
+            table.read_operations(conversion, draft, recorded)
             yield draft
 
 
@@ -71,7 +70,7 @@ def _samples(conversion: Conversion) -> Iterator[tuple[str, Row]]:
         path = conversion.place[0]
         if "answer" in row and path not in headers:  # a row of CSV lacks its empty cells
             headers[path] = set(table.header(conversion.inputs, path))
-        predicted = next((name for name in _PREDICTED if name in headers.get(path, ())), None)
+        predicted = next((name for name in PREDICTED if name in headers.get(path, ())), None)
         of_reports = {predicted: "response", "answer": "reference"} if predicted else {}
         for old, new in {**_OLD, **of_test_set, **of_reports}.items():
             if old in row and new not in row:
@@ -88,7 +87,7 @@ def _samples(conversion: Conversion) -> Iterator[tuple[str, Row]]:
             conversion.problem("", "has no question", hint)
             continue
         row["user_input"] = question
-        read = _READ.union(table.operations(*row).values())
+        read = _READ.union(operations(*row).values())
         for name, item in row.items():
             if name not in read:
                 account.dropped(name, JUDGED if name and number(item) is not None else NOT_READ)

@@ -60,7 +60,7 @@ _REPR = re.compile(r"<generator|<[\w.]+( object|\()|[A-Z]\w*\([a-z_]+=")  # how 
 _NAME = re.compile(r"[!-~]{1,200}")
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")
 _NUMBERS = re.compile(
-    r"\[\^?(\d{1,3}(?:\s*,\s*\d{1,3})*)\](?!\()|【(\d{1,3})[^】]{0,40}】|(?:\[ID:\s?|##)(\d{1,3})(?:\]|\$\$)"
+    r"\[(?:\^|doc)?(\d{1,3}(?:\s*,\s*\d{1,3})*)\](?!\()|【(\d{1,3})[^】]{0,40}】|(?:\[ID:\s?|##)(\d{1,3})(?:\]|\$\$)"
 )
 
 
@@ -184,7 +184,7 @@ def id_in(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
     stated = first_id(names, document) or first_id(CHUNK_KEYS, metadata)
     base, page = as_id(metadata.get("doc_id")), first_id(("chunk_index", "page"), metadata)
     if text_of(document) is None:
-        stated = stated or as_id(document.get("document_id"))
+        stated = stated or document_id_in(document, metadata)
     return stated or (f"{base}#{page}" if base and page else None)
 
 
@@ -220,9 +220,10 @@ def stated_citations(output: Value) -> list[str] | None:
     cited = as_dict(output).get("citations", at(output, "/message/citations"))
     if not isinstance(cited, list):
         return _annotated(output)
-    several = (as_dict(item).get("document_ids", as_dict(item).get("sources", item)) for item in cited)  # of Cohere
+    names = ("document_ids", "sources", "retrievedReferences")  # of Cohere and Bedrock
+    several = (next((as_dict(item)[name] for name in names if name in as_dict(item)), item) for item in cited)
     items = chain.from_iterable(map(as_list, several))
-    ids = [id_in(item, {}) if isinstance(item, dict) else as_id(item) for item in items]
+    ids = [_cited_id(*document_parts(item)) if isinstance(item, dict) else as_id(item) for item in items]
     return None if None in ids else list(dict.fromkeys(map(str, ids)))
 
 
@@ -233,6 +234,12 @@ def _annotated(output: Value) -> list[str] | None:
     lists = [part["annotations"] for part in parts if isinstance(part.get("annotations"), list)]
     names = (first_id(("filename", "file_id", "url"), as_dict(note)) for note in chain.from_iterable(lists))
     return list(dict.fromkeys(filter(None, names))) if lists else None
+
+
+def _cited_id(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
+    """Return the id of a cited document, also from the text of a reference; None if it has neither."""
+    text = text_of(document) if "location" in document or "name" in document else None
+    return id_in(document, metadata) or (text_id(text) if text is not None else None)
 
 
 def cited_in(answer: str, form: str, ids: Sequence[str]) -> list[str]:

@@ -3,78 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterator
 from itertools import chain, islice, zip_longest
 from typing import Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.importers import ImportInputs, Row, retrieved, unwrap
+from rag_eval.importers.columns import QUANTITIES, are_of_record, suggested
 from rag_eval.importers.conversion import Conversion
 from rag_eval.importers.documents import cell_value, csv_rows, is_csv, objects
 from rag_eval.importers.draft import Draft, Place
 from rag_eval.importers.unwrap import question_id
 
-_NAMES = """
-qid: qid question_id query_id case_id example_id dataset_item_id test_id item_id sample_id custom_id id
-question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request message request_body input_record frage pregunta domanda question_posée 質問 问题 問題
-answer: response generated_answer predicted_answer model_answer actual_output prediction model_response llm_answer llm_response bot_answer agent_answer ai_response rag_answer system_answer actual_answer generated_text generated_response generated model_output generation completion output output_text answer final_answer outputs reply answer_json choices result response_body generated_texts assistant antwort réponse respuesta risposta 回答 答案
-citations: citations cited cited_ids citation_ids cited_sources
-chunks: reranked_documents reranked_chunks reranked_contexts reranked_docs reranked chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts retrieved source_documents source_nodes context_chunks contexts context retrieval_context passages passage chunk_text passage_text document source_docs docs sources references retriever_resources retrieval_results ctxs search_results retrieved_contents kontext kontexte contexte contextes contexte_récupéré contexto contextos contesto contesti コンテキスト 上下文 检索内容
-chunk_ids: retrieved_ids retrieved_context_ids retrieved_chunk_ids retrieved_doc_ids retrieved_document_ids chunk_ids document_ids doc_ids passage_ids passage_id chunk_id doc_id document_id
-chunk_scores: chunk_scores retrieve_scores retrieval_scores relevance_scores similarity_scores scores retrieval_score relevance_score similarity_score similarity score
-rank: rank rank_position position
-run: run query_run model provider experiment
-error: error error_message exception
-latency_ms: latency_ms latencyms duration_ms response_time_ms elapsed_ms total_time_ms delay_ms
-latency_s: latency latency_s latency_sec latency_seconds duration response_time response_time_s elapsed elapsed_time time_taken execution_time
-input_tokens: input_tokens prompt_tokens prompt_token_count tokens_in
-output_tokens: output_tokens completion_tokens completion_token_count tokens_out
-cost_usd: cost_usd cost total_cost response_cost
-conversation: conversation_id session_id thread_id chat_id
-turn: turn turn_id turn_index turn_number
-time: timestamp ts created_at start_time
-"""  # noqa: E501
-_GOLD_NAMES = """
-qid: qid question_id query_id case_id example_id test_id item_id sample_id id
-question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request frage pregunta domanda question_posée 質問 问题 問題
-answerable: answerable is_answerable beantwortbar unanswerable is_unanswerable is_impossible
-expected_answer: expected_answer expected expected_response reference reference_answer reference_output reference_outputs ground_truth ground_truth_answer ground_truths groundtruth gt_answer gold_answer golden_answer correct_answer truth expected_output ideal_answer ideal_response ideal target gold gt reference_response true_answer reference_responses generation_gt erwartete_antwort réponse_attendue respuesta_esperada risposta_attesa 正解 参考答案 answer output outputs answers antwort réponse respuesta risposta 回答 答案
-gold_claim_substr: gold_claim_substr must_contain keywords key_facts
-gold_citations: gold_citations retrieval_gt gold_ids expected_ids expected_docs gt_docs gold_docs gold_doc_ids gold_chunk_ids relevant_ids relevant_doc_ids relevant_chunk_ids relevant_docs expected_sources expected_doc_ids expected_chunk_ids reference_context_ids citations sources source chunk_ids doc_ids passage_id doc_id chunk_id document_id
-relevant_docs: expected_document expected_documents expected_file expected_files source_document source_file
-contexts: reference_contexts reference_context gold_contexts gold_context expected_contexts expected_context ground_truth_contexts ground_truth_context relevant_passages evidence contexts context passages passage
-difficulty: difficulty
-category: category
-tags: tags
-"""  # noqa: E501
-_OF_ANSWERS = "citations sources source source_document source_file chunk_ids doc_ids passage_id doc_id chunk_id document_id contexts context passages passage".split()  # noqa: E501
-"""Names that in a file with answers are of the retrieval, not of the gold set."""
-
-
-def _fields(table: str) -> dict[str, list[str]]:
-    pairs = (line.split(":") for line in table.strip().splitlines())
-    return {field: names.split() for field, names in pairs}
-
-
-FORMS = {"table": _fields(_NAMES), "table-gold": _fields(_GOLD_NAMES)}
-"""The fields of a map for each format, and the names by which ``--suggest-map`` finds each."""
-_NO_WORD, _CAMEL = re.compile(r"[^\w.]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_NEEDED = {"table": (("answer", "error"), ("question", "qid")), "table-gold": (("question",),)}
-_QUANTITIES = ("latency_ms", "latency_s", "input_tokens", "output_tokens", "cost_usd")
-_OPERATIONS = ("error", *_QUANTITIES, "conversation", "turn", "time")
-_REFERENCES = ("reference", "reference_outputs", "reference_output", "expected", "ground_truth")
-_LABELS = ("expected_answer", "gold_citations", "relevant_docs", "gold_claim_substr", "answerable")
 _NO_ERROR = ("", "none", "null", "false", "0", "no")
+_FAILED = ("errored", "expired", "canceled")  # results of a batch of Anthropic
 _TRUTH = dict.fromkeys("true yes y 1 ja oui sí".split(), True) | dict.fromkeys("false no n 0 nein non".split(), False)
 _NEGATED = ("unanswerable", "impossible")  # names of columns that say the opposite of answerable
 _VERDICTS = ("relevant", "is_relevant", "relevance", "is_supporting", "is_selected")  # on documents of a gold set
 _ADDED = ("gold_citations", "relevant_docs", "gold_claim_substr")  # by each record of a question
-_NUMBERED = re.compile(r"(?i)(?:retrieved[_ ]?)?(?:chunk|context|document|doc|passage)[_ ]?(\d{1,2})(?:[_ ]text)?")
+_NUMBERED = re.compile(
+    r"(?i)(?:retrieved[_ ]?)?(?:chunk|context|document|doc|passage)[_ ]?(\d{1,2})(?:[_ ](text|id|score|source))?"
+)
 _ID = re.compile(r"(?=.*[\d._/#:-])[!-~]{1,200}")
+_FILE = re.compile(r"[!-~]{1,200}\.[A-Za-z]\w{1,4}(?:#[!-~]{1,60})?")
 _SEVERAL_IDS = re.compile(r"(?![\[{])[^\s,;|]{1,200}(?:\s*[,;|]\s*[^\s,;|]{1,200})+")
 _SEPARATORS, _BETWEEN_IDS = re.compile(r"[,;|\s]+"), re.compile(r"\s*(?:[,;|\n]|\]\s*\[)\s*")
-_OF_OUTPUTS = ("citations", "choices", "candidates", "generations", *unwrap.OLLAMA_COUNTS)  # that are read
+_OF_OUTPUTS = ("error", "citations", "choices", "candidates", "generations", *unwrap.OLLAMA_COUNTS)  # that are read
 _OF_CHOICES = ("index", "message", "text", "sources", "finish_reason")
 _OF_MESSAGES = ("role", "content", "refusal", "context", "end_turn")
 _FIRST_RECORDS, _LONGEST_LATENCY = 100, 100  # the latter in seconds: a larger number is rather milliseconds
@@ -144,69 +98,37 @@ def _expected(conversion: Conversion, recorded: Any) -> str | None:
     return text
 
 
-def suggested(names: list[str], form: str) -> dict[str, str]:
-    """Return a first map from the names of a header or of a record's keys: only recognised fields.
-
-    Of a name with dots, such as input.question, the whole counts first, then its last part; of input.value the first.
-    """
-    plain = {name: _NO_WORD.sub("_", _CAMEL.sub("_", name).casefold()).strip("_") for name in names}
-    spelled = {text: name for name, text in reversed(plain.items())}
-    for name, text in plain.items():
-        begin, _, last = text.rpartition(".")
-        spelled.setdefault(begin if last in ("value", "content", "text") or begin in _REFERENCES else last, name)
-    known: dict[str, str] = {}
-    answered = suggested(names, "table").get("answer") if form == "table-gold" else None
-    for field, alternatives in FORMS[form].items():
-        free = [spelled[name] for name in alternatives if spelled.get(name) not in (None, *known.values())]
-        has_both = answered is not None and known.get("expected_answer", answered) != answered
-        if field in ("gold_citations", "relevant_docs", "contexts") and has_both:
-            free = [name for name in free if plain[name] not in _OF_ANSWERS]
-        if free and not (field == "chunk_scores" and plain[free[0]] == "score" and "chunk_ids" not in known):
-            known[field] = free[0]
-    is_verdict = "chunks" not in known and plain.get(known.get("question", "")) != "query"  # as LangChain calls it
-    if plain.get(known.get("answer", "")) == "result" and is_verdict:
-        del known["answer"]
-    answer = "answer" if form == "table" else "expected_answer"
-    if plain.get(known.get("question", "")) == "messages" and known.keys().isdisjoint((answer, *_LABELS)):
-        known[answer] = known["question"]  # a conversation has both
-    return known
-
-
-def is_sufficient(fields: Mapping[str, str], form: str) -> bool:
-    """Return whether a suggested map has the fields without which a file of the form would be empty."""
-    is_retrieval = any("retriev" in fields.get(name, "").casefold() for name in ("chunk_ids", "chunks"))
-    given = {*fields, *(["answer"] if is_retrieval else [])}
-    has_needed = all(any(field in given for field in alternatives) for alternatives in _NEEDED[form])
-    return has_needed and (form == "table" or any(field in fields for field in _LABELS))
-
-
-@lru_cache(maxsize=256)  # the rows of a file have few sets of names
-def operations(*names: str) -> dict[str, str]:
-    """Return the names of latency, tokens, cost, error and conversation in a sample of any tool, by their fields."""
-    return {field: name for field, name in suggested(list(names), "table").items() if field in _OPERATIONS}
-
-
 def header(inputs: ImportInputs, path: str) -> list[str]:
     """Return the names of the columns of a CSV, or of the fields of the first records."""
-    rows = csv_rows(inputs, path) if is_csv(inputs, path) else ()
-    records = (_usual(dict(row)) for _, row in rows) if rows else (usual for *_, usual in _objects(inputs, path))
+    if is_csv(inputs, path):
+        cells = (row for _, row in csv_rows(inputs, path))
+        records = (_usual({name: cell_value(cell) for name, cell in row.items()}) for row in cells)
+    else:
+        records = (usual for *_, usual in _objects(inputs, path))
     return list(dict.fromkeys(name for record in islice(records, _FIRST_RECORDS) for name in record))
 
 
 def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row, Row]]:
     """Yield line and value of each record, as recorded and with usual names.
 
-    The only list of an object that is no record itself has the records.
+    The only list of an object that is no record itself has the records, or the only list of such records in a part.
     """
     for line, recorded in objects(inputs, path, "a record"):
         value = _usual(recorded)
-        lists = [item for item in value.values() if isinstance(item, list) and item and isinstance(item[0], dict)]
-        if len(lists) == 1 and not any(is_sufficient(suggested(list(value), form), form) for form in FORMS):
+        lists = _lists_in(value)
+        lists = lists or [rows for part in value.values() for rows in _lists_in(part) if are_of_record(*rows[0])]
+        if len(lists) == 1 and not are_of_record(*value):
             yield from ((line, row, _usual(row)) for row in lists[0] if isinstance(row, dict))
         elif len(value) == len(lists) > 1 and (rows := _merged(lists)):
             yield from ((line, row, row) for row in rows)
         else:
             yield line, recorded, value
+
+
+def _lists_in(value: Any) -> list[list[Any]]:
+    """Return the lists of objects in an object."""
+    parts = unwrap.as_dict(value).values()
+    return [item for item in parts if isinstance(item, list) and item and isinstance(item[0], dict)]
 
 
 def _usual(value: Row) -> Row:
@@ -215,13 +137,16 @@ def _usual(value: Row) -> Row:
 
 
 def _numbered(value: Row) -> Row:
-    """Return a record with its numbered columns, such as ``chunk_1`` and ``chunk_2``, as ``chunks``."""
-    columns = sorted((int(match[1]), name) for name in value if (match := _NUMBERED.fullmatch(name)))
-    if len(columns) < 2 or "chunks" in value:
+    """Return a record with its numbered columns, such as ``chunk_1`` and ``chunk_1_id``, as ``chunks``."""
+    chunks: dict[int, Row] = {}
+    matches = {name: match for name in value if (match := _NUMBERED.fullmatch(name))}
+    if not matches or "chunks" in value:
         return value
-    texts = [value[name] for _, name in columns]
-    others = {name: item for name, item in value.items() if not _NUMBERED.fullmatch(name)}
-    return {**others, "chunks": [text for text in texts if text not in (None, "")]}
+    for name, match in matches.items():
+        if value[name] not in (None, ""):
+            chunks.setdefault(int(match[1]), {})[(match[2] or "text").casefold()] = value[name]
+    parts = [part.get("text") if part.keys() == {"text"} else part for _, part in sorted(chunks.items())]
+    return {**{name: item for name, item in value.items() if name not in matches}, "chunks": parts}
 
 
 def _with_documents(value: Row) -> Row:
@@ -318,7 +243,7 @@ def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any
     """Return the chunks of a record with their scores; ``are_names`` if texts without white space are ids."""
     ids, scores = (_separated(values.get(name)) for name in ("chunk_ids", "chunk_scores"))
     texts = retrieved.documents_in(unwrap.decoded(values.get("chunks"))) or _items(values.get("chunks"))
-    if ids is None and _SEVERAL_IDS.fullmatch(str(values.get("chunks"))):
+    if ids is None and any(form.fullmatch(str(values.get("chunks"))) for form in (_SEVERAL_IDS, _FILE)):
         texts, ids = None, _separated(values["chunks"])
     if texts is None and ids is None:
         found = retrieved.contexts_in(*reversed(unwrap.as_list(unwrap.output_of(values.get("answer")))))
@@ -348,6 +273,10 @@ def drop_rest(conversion: Conversion, output: Any, usage: Row) -> None:
     choice = next((item for item in unwrap.as_list(unwrap.at(output, "/choices"))), None)
     conversion.drop_unread(unwrap.as_dict(choice), _OF_CHOICES, " of choices")
     conversion.drop_unread(unwrap.as_dict(unwrap.at(choice, "/message")), _OF_MESSAGES, " of messages")
+    contents = [unwrap.at(item, "/content") for item in (output, *unwrap.as_list(unwrap.at(output, "/output")))]
+    for part in map(unwrap.as_dict, chain.from_iterable(map(unwrap.as_list, contents))):
+        cited = part.get("citations") or ()  # of Anthropic
+        conversion.account.dropped("citations in the text of answers", "they name no chunk", len(cited))
     counts = {name.partition("/")[0] for name in unwrap.USAGES if unwrap.at(output, f"/{name}") is not None}
     read = {*retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS, *_OF_OUTPUTS, *counts}
     conversion.drop_others(output, unwrap.ANSWER_FIELDS, " of the answer", read | set(unwrap.MODELS if usage else ()))
@@ -355,10 +284,10 @@ def drop_rest(conversion: Conversion, output: Any, usage: Row) -> None:
 
 def read_operations(conversion: Conversion, draft: Draft, values: Row) -> None:
     """Fill error, latency, tokens, cost, time and conversation of a sample from its values."""
-    if str(values.get("error") or "").casefold() not in _NO_ERROR and not draft.answer:
-        message = unwrap.first_id(("message", "code"), values["error"])
-        draft.answer, draft.error, draft.ok = None, message or str(values["error"]), False
-    for field in _QUANTITIES:
+    error = unwrap.as_dict(values.get("error")).get("error", values.get("error"))  # of Anthropic, an object in one
+    if str(error or "").casefold() not in _NO_ERROR and not draft.answer:
+        draft.answer, draft.error, draft.ok = None, unwrap.first_id(("message", "code"), error) or str(error), False
+    for field in QUANTITIES:
         recorded, number = values.get(field), unwrap.number(values.get(field))
         if recorded is None:
             continue
@@ -406,7 +335,9 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
             draft.citations = _list_of(conversion, "citations", values)
     if question is None and asked is not None:
         conversion.account.lacking("records without a text of the question in its field: they have only an id")
-    read_operations(conversion, draft, values)
+    failed = unwrap.as_dict(output)
+    kind = failed.get("type") if failed.get("type") in _FAILED else None
+    read_operations(conversion, draft, {"error": failed.get("error") or kind, **values})
     return draft
 
 

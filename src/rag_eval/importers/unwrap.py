@@ -24,8 +24,8 @@ ANSWER_FIELDS = """
 QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
 THREAD_KEYS = ("session_id", "conversation_id", "thread_id")
 REDACTED = "__REDACTED__"
-_USERS = ("user", "human", "HumanMessage", "HumanMessageChunk")
-_ASSISTANTS = ("assistant", "ai", "model", "AIMessage", "AIMessageChunk")
+_USERS = ("user", "human", "HumanMessage", "HumanMessageChunk", "userMessage")
+_ASSISTANTS = ("assistant", "ai", "model", "AIMessage", "AIMessageChunk", "apiMessage")
 ROLES = (*_USERS, *_ASSISTANTS, "system", "developer", "tool", "function")
 _PART = {"type", "text", "annotations", "citations"}  # fields of a part of a message; documents have others
 TOKEN_KEYS = {
@@ -40,8 +40,10 @@ TOKEN_KEYS = {
 }
 USAGES = """
     usage usageMetadata usage/tokens meta/tokens usage/billed_units meta/billed_units metrics metadata/usage token_usage
+    message/usage usage_metadata response_metadata/token_usage kwargs/usage_metadata
 """.split()
 """Where responses count tokens."""
+COSTS = ("usage/cost/total_cost", "usage/cost", "metadata/usage/total_price")  # of Perplexity, OpenRouter and Dify
 OLLAMA_COUNTS, MODELS = ("prompt_eval_count", "eval_count"), ("model", "modelVersion")
 _ISO = re.compile(
     r"([12]\d{3})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?\s?(?:Z|UTC|([+-])(\d\d):?(\d\d))?"
@@ -177,7 +179,8 @@ def role_of(message: Value) -> str:
     if message.get("lc") and isinstance(message.get("id"), list) and message["id"]:
         return str(message["id"][-1])
     inner = as_dict(message.get("message")) or message
-    return str(inner.get("role") or inner.get("message.role") or inner.get("type") or "")
+    is_user = {True: "user", False: "assistant"}.get(inner.get("isCreatedByUser", ""))  # of LibreChat
+    return str(inner.get("role") or inner.get("message.role") or inner.get("type") or is_user or "")
 
 
 def question_text(value: Value) -> tuple[str | None, int]:
@@ -300,7 +303,7 @@ def usage(*sources: Value, cost: Value = None) -> dict[str, Value]:
 
 def with_tokens(value: dict[str, Value]) -> dict[str, Value]:
     """Return a record with the tokens and the model of its ``usage`` as columns of their own."""
-    name = next((name for name in ("usage", "token_usage") if isinstance(value.get(name), dict)), "")
+    name = next((name for name in ("usage", "token_usage", "metrics") if isinstance(value.get(name), dict)), "")
     columns = usage(value.get(name))
     if columns and (model := first_id(MODELS, value[name])):
         columns[f"{name}/model"] = model
@@ -311,7 +314,10 @@ def usage_of(output: Value) -> dict[str, Value]:
     """Return the tokens that the response of a model's API counts, and its model."""
     response = as_dict(output[-1] if isinstance(output, list) and output else output)  # or the end of a stream
     sources = [as_dict(at(response, f"/{name}")) for name in USAGES]
-    counts = usage(*sources, {name: response.get(name) for name in OLLAMA_COUNTS})
+    is_usd = at(response, "/metadata/usage/currency") in (None, "USD")
+    amounts = [number(at(response, f"/{name}")) for name in COSTS if is_usd]
+    cost = next((amount for amount in amounts if amount is not None), None)
+    counts = usage(*sources, {name: response.get(name) for name in OLLAMA_COUNTS}, cost=cost)
     if "input_tokens" in counts:  # Anthropic counts cached tokens apart
         cached = (number(sources[0].get(f"cache_{name}_input_tokens")) for name in ("read", "creation"))
         counts["input_tokens"] += int(sum(count or 0 for count in cached))
