@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import chain, count, product
 from typing import Any
 
-from rag_eval.importers import ImportInputs, Row, retrieved, unwrap
+from rag_eval.importers import JUDGED, ImportInputs, Row, retrieved, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion
 from rag_eval.importers.documents import beginning, csv_header, csv_rows, csv_table, objects, yaml_value
 from rag_eval.importers.draft import Draft
@@ -35,6 +35,7 @@ _VARIABLES = {
     *unwrap.QUESTION_KEYS, *retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS, *unwrap.QID_KEYS, *_REFERENCES,
     "id", "answerable", "citations", "messages",
 }  # fmt: skip
+_JUDGED_OUTPUT = re.compile(r"(?s)\[(PASS|FAIL|ERROR)\] \([^\n]*\)\s*(.*?)\s*(?:(?:Pass|Fail) Reason: (.*))?")
 _ERROR = 2  # failureReason: the provider failed; 1 is an assertion
 
 
@@ -146,7 +147,7 @@ def _values(conversion: Conversion, path: str) -> Iterator[tuple[int, Row]]:
         return  # empty, or unreadable, which is reported
     if head[:1] in (b"{", b"["):
         yield from objects(inputs, path, "a file of results")
-    elif "Grader Reason" in csv_header(head):
+    elif "Grader Reason" in csv_header(head) or JUDGED.search(head):
         yield from _results_of_csv(inputs, path)
     elif any(name.startswith("__expected") for name in csv_header(head)):
         for line, cells in csv_rows(inputs, path):
@@ -162,12 +163,18 @@ def _results_of_csv(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]
     table = csv_table(inputs, path)
     header = next(table, (1, []))[1]
     outputs = [index for index in range(len(header) - 1) if header[index + 1] == "Status"]
-    names = header[: outputs[0]] if outputs else []
     for test, (line, cells) in enumerate(table):
+        # older versions write the verdict into the cell of the output
+        judged = {index: match for index, cell in enumerate(cells) if (match := _JUDGED_OUTPUT.fullmatch(cell))}
+        columns = outputs or list(judged)
+        names = header[: columns[0]] if columns else []
         variables = {name: cell for name, cell in zip(names, cells, strict=False) if name != "Description"}
-        for prompt, column in enumerate(outputs):
+        for prompt, column in enumerate(columns):
             provider = header[column][1:].partition("] ")[0]
-            output, status, reason = cells[column], cells[column + 1], cells[header.index("Grader Reason", column)]
+            if outputs:
+                output, status, reason = cells[column], cells[column + 1], cells[header.index("Grader Reason", column)]
+            else:
+                status, output, reason = judged[column].groups()
             failed = {"error": output or reason or "error", "failureReason": _ERROR} if status == "ERROR" else {}
             yield line, {
                 "testIdx": test, "promptIdx": prompt, "provider": provider, "vars": variables, **failed,
