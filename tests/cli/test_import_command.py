@@ -467,3 +467,13 @@ def test_a_file_that_cannot_be_a_result_says_what_to_export(command, tmp_path, c
     path.write_text(content, "utf-8")
     code, out, err = command("import", "auto", path)
     assert (code, out, f"{path}{said}" in err) == (2, "", True)
+
+
+def test_answers_of_a_log_are_not_the_expected_ones(command, tmp_path, monkeypatch):
+    """Otherwise the gold set of ``init --from`` would expect what the system answered."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.json").write_text('[{"input": "Why?", "context": [{"page_content": "T."}], "answer": "So."}]')
+    code, _, err = command("init", "--from", "log.json")
+    hint = "import table log.json --out runs/trace.jsonl, then: rag-eval gold draft"
+    assert (code, "log.json has only one field of answers, answer." in err, hint in err) == (2, True, True), err
+    assert [file.name for file in tmp_path.iterdir()] == ["log.json"]

@@ -182,6 +182,9 @@ def _import(args: argparse.Namespace) -> list[str]:
     Returns the paths of the files.
     """
     from rag_eval.cli.commands.import_export import recognise, run_import
+    from rag_eval.importers.columns import suggested
+    from rag_eval.importers.table import header
+    from rag_eval.readers.import_inputs import Files
 
     path: str = args.origin
     unknown = f"--from: there is no file {path}. Name one, or one of: {', '.join(TOOLS)}"
@@ -195,6 +198,12 @@ def _import(args: argparse.Namespace) -> list[str]:
     convert = shell_line("rag-eval", "import", form.gold, path, "--out", _GOLD)
     no_traces = f"{path} has no answers of a system. Write: {convert}, then: rag-eval collect"
     refuse((not form.gold, no_gold), (not form.trace, no_traces))
+    if form.trace == "table":
+        names = header(Files(Reader(ProblemCollector()).silent(), [path]), path)
+        answers = suggested(names, "table").get("answer")
+        twice = f"{path} has only one field of answers, {answers}. If they are the system's, write: {draft}, "
+        twice += f"then: rag-eval gold draft --from {_SAMPLE}. If they are expected: {convert}, then: rag-eval collect"
+        refuse((answers is not None and answers == suggested(names, "table-gold").get("expected_answer"), twice))
     try:
         for out, name in parts.items():
             options = [f"--unanswerable={text}" for text in args.unanswerable] if out == _GOLD else _citing(args)
