@@ -344,7 +344,16 @@ def test_a_file_is_recognised_by_its_content(command, tmp_path, content, form, w
     assert f"{path} is read as {form}: it has {why}" in command("import", "auto", path)[2]
 
 
-@each_row("content", ["text\n", '{"a": 1}', "[1]", "a b c d\n", '{"inputs": "x", "score": 1}'])
+@each_row("content", ["text\n", "a b c d\n"])
+def test_a_text_without_fields_must_be_exported_again(command, tmp_path, content):
+    path = tmp_path / "export"
+    path.write_text(content, "utf-8")
+    code, _, err = command("import", "auto", path)
+    hint = "has no known format: it is neither JSON nor CSV. Export the data again as one of them"
+    assert (code, hint in err) == (2, True), err
+
+
+@each_row("content", ['{"a": 1}', "[1]", '{"inputs": "x", "score": 1}'])
 def test_a_file_without_a_known_format_names_the_way_to_map_it(command, tmp_path, content):
     path = tmp_path / "export"
     path.write_text(content, "utf-8")

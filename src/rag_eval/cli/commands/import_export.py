@@ -22,10 +22,11 @@ from rag_eval.contract import Trace, present_fields
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
 from rag_eval.exporters import EXPORTERS, Contents
 from rag_eval.importers import IMPORTERS, Account, Recognised, importer, report_of
+from rag_eval.importers.columns import FORMS, is_sufficient, suggested
 from rag_eval.importers.datasets import dataset_of
 from rag_eval.importers.documents import documents
 from rag_eval.importers.draft import ConversionOptions
-from rag_eval.importers.table import FORMS, header, is_sufficient, suggested
+from rag_eval.importers.table import header
 from rag_eval.importers.unwrap import first_keys, nanoseconds
 from rag_eval.metrics import METRICS
 from rag_eval.readers.gold_file import read_gold
@@ -288,6 +289,10 @@ def recognise(reader: Reader, path: str) -> Recognised:
         reader.ledger.stop_on_problems()
     hint = f"Map its fields: {shell_line('rag-eval', 'import', 'table', path)} --suggest-map"
     names = header(Files(reader.silent(), [path]), path)
+    if not names and first not in (b"{", b"["):
+        raise UsageError(
+            f"{path} has no known format: it is neither JSON nor CSV. Export the data again as one of them"
+        )
     fields = f": its fields are {first_keys(dict.fromkeys(names))}" if names else ""
     raise UsageError(f"{path} has no known format{fields}. {hint}. Or name the format: rag-eval import --help")
 
