@@ -67,6 +67,16 @@ def test_a_comparison_has_the_same_texts_in_html_and_markdown(capsys):
     assert [cell for cell in message if cell not in words] == []
 
 
+def test_points_of_the_front_are_drawn_at_their_values(capsys):
+    runs = [*GOLD, "--pareto", QUICKSTART / "good.jsonl", QUICKSTART / "bad.jsonl"]
+    page = Page(printed(capsys, "compare", *runs, "--format", "html"))
+    points = re.findall(r"(\w+): quality ([0-9.]+), latency ([0-9.]+)", said(page.one("front-1-about")))
+    assert [name for name, *_ in points] == ["good", "bad"]
+    good, bad = ((float(circle.get("cx")), float(circle.get("cy"))) for circle in page.all("circle"))
+    assert good[1] < bad[1]  # better is up
+    assert (good[0] < bad[0]) is (float(points[0][2]) < float(points[1][2]))
+
+
 @given(st.lists(TEXTS, min_size=1, max_size=7))
 def test_hostile_labels_of_a_history_are_text(labels):
     text = history_page(series(labels), len(labels))

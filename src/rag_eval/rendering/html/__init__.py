@@ -365,7 +365,9 @@ def history_page(
 
 def comparison_page(comparison: SideBySide) -> str:
     """Return the page of a comparison."""
-    return write_page(sections(comparison, FORMATTER), comparison.version)
+    drawn = plots.pareto_front(comparison.front, [run.name for run in comparison.runs]) if comparison.front else ()
+    charts = tag("div", *drawn, class_="charts") if comparison.front else NOTHING
+    return write_page(sections(comparison, FORMATTER), comparison.version, charts)
 
 
 def comparison_tables(comparison: SideBySide) -> str:

@@ -177,13 +177,13 @@ def folded(title: str, *parts: Markup, unfolded: bool = False) -> Markup:
     return tag("details", tag("summary", title), join(parts), open=unfolded)
 
 
-def write_page(sections: Iterable[Section], version: str) -> str:
-    """Return a page with the first section at its top."""
+def write_page(sections: Iterable[Section], version: str, plots: Markup = NOTHING) -> str:
+    """Return a page with the first section at its top, and ``plots`` in a section at its end."""
     first, *rest = sections
     title = plain_text(first.title)
     header = tag("div", tag("h1", title), tag("div", write_blocks(first.blocks), class_="verdict"), class_="head")
     parts = {f"part-{at}": (plain_text(part.title), write_blocks(part.blocks)) for at, part in enumerate(rest)}
-    return page(title, visible(version), header, parts)
+    return page(title, visible(version), header, parts | {"plots": ("Plots", plots)})
 
 
 def page(title: str, version: str, header: Markup, parts: Mapping[str, tuple[str, Markup]]) -> str:

@@ -10,7 +10,7 @@ from itertools import groupby
 from math import ceil, floor, isfinite, log10
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_eval.gates.policy import MARGINS
+from rag_eval.gates.policy import MARGINS, SPENDING
 from rag_eval.rendering import metrics_tables
 from rag_eval.rendering.document import COMMIT, format_number, more, unit
 from rag_eval.rendering.gates_table import (
@@ -39,6 +39,7 @@ from rag_eval.rendering.html.element import (
 if TYPE_CHECKING:
     from rag_eval.analysis.history import Series
     from rag_eval.analysis.report import Report
+    from rag_eval.gates.weighted_score import Front
 
 Ends = tuple[float, float]
 
@@ -54,6 +55,7 @@ MOST = 40
 """Rows of a plot, and columns of a heat map."""
 _SHAPES = "A disc passes, a cross fails, an open diamond is inconclusive, a triangle only warns"
 _INTERVAL = "the line is the 95\u00a0% interval, or the interval at the gate's confidence"
+_FRONT = "Better is up and to the left. A disc is on the front; a ring is dominated by another run."
 _HEAT = (
     "Red is worse than the value over all cases, green is better. The three shades begin at a difference of 0.05, 0.15 "
     "and 0.3; for amounts, of that share of the value over all cases."
@@ -235,7 +237,11 @@ def chart(
         *(tag("path", d=f"M{'L'.join(line)}", class_="path") for line in lines if len(line) > 1),
         *(_dot(frame, dot) for dot in dots),
     ]
-    about = tag("p", "; ".join(dot.caption for dot in dots), id=f"{key}-about", class_="visually-hidden")
+    return _chart(key, title, legend, drawn, [dot.caption for dot in dots])
+
+
+def _chart(key: str, title: str, legend: str, drawn: Iterable[Markup], captions: Iterable[str]) -> Markup:
+    about = tag("p", "; ".join(captions), id=f"{key}-about", class_="visually-hidden")
     box = f"0 0 {_WIDTH:.0f} {_CHART_HEIGHT:.0f}"
     plot = tag("svg", join(drawn), viewBox=box, role="img", aria_labelledby=f"{key}-name {key}-about")
     return tag("figure", _caption(key, title, legend), about, plot, class_="chart")
@@ -273,6 +279,28 @@ def _dot(frame: _Frame, dot: Dot) -> Markup:
         parts.append(tag("line", x1=x, x2=x, y1=frame.y(dot.low), y2=frame.y(dot.high), class_="interval"))
     parts.append(_point(dot.kind, x, y, 4.0))
     return tag("g", *parts, class_=dot.kind)
+
+
+def pareto_front(front: Front, runs: Sequence[str]) -> Iterator[Markup]:
+    """Yield a plot of the quality of ``runs`` over each of the other dimensions, with the name of each run."""
+    for axis, name in enumerate(front.dimensions[1:], 1):
+        across, up = [point[axis] for point in front.points], [point[0] for point in front.points]
+        frame, drawn, captions = _Frame(_span(across), _span(up)), [], []
+        for run, beaten, amount, quality in zip(runs, front.beaten_by, across, up, strict=True):
+            x, y, kind = frame.x(amount), frame.y(quality), "plain" if beaten is None else "few"
+            caption = (
+                f"{visible(run)}: quality {format_number(quality)}, {name} {format_number(amount, SPENDING[name])}"
+            )
+            side, anchor = (8, "first") if x < _WIDTH / 2 else (-8, "last")
+            label = tag("text", _short(visible(run)), x=x + side, y=y - 5, class_=anchor)
+            drawn.append(tag("g", tag("title", caption), _point(kind, x, y, 4.0), label, class_=kind))
+            captions.append(caption)
+        numbers = [
+            tag("text", f"{tick:.4g}", x=frame.x(tick), y=_CHART_BOTTOM + 16, class_="tick")
+            for tick in ticks(*frame.across)
+        ]
+        axes = [*_grid(frame, ("", "")), *numbers]
+        yield _chart(f"front-{axis}", f"Quality by {name}.", _FRONT, [*axes, *drawn], captions)
 
 
 def gates(report: Report) -> Iterator[Markup]:
