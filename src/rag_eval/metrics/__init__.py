@@ -42,7 +42,8 @@ CUTOFF = re.compile(r"(.+)@([1-9][0-9]{0,5})", re.ASCII)
 def canonical(name: str) -> str:
     """Return the metric's own name for an alias, any other name unchanged.
 
-    >>> canonical("hit_rate@5"), canonical("faithfulness"), canonical("mrr") ('recall_any@5', 'groundedness', 'mrr')
+    >>> canonical("hit_rate@5"), canonical("faithfulness"), canonical("mrr")
+    ('recall_any@5', 'groundedness', 'mrr')
     """
     cut = CUTOFF.fullmatch(name)
     if cut is None:
