@@ -9,7 +9,6 @@ import re
 import numpy as np
 import pytest
 import yaml
-from scipy.stats import pearsonr
 from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
 from cases import write_rows
@@ -127,9 +126,6 @@ def test_a_judge_that_likes_length_is_found(calibrate, scores, tmp_path):
     _, judge = scores
     people = [max(0, score - number % 7 // 2) for number, score in enumerate(judge)]
     result = figures(calibrate, csv_of(people))
-    lengths = [len(row["input"]["answer"]) for row in calibrate.rows]
-    excess = [a - b for a, b in zip(judge, people, strict=True)]
-    assert result["length"]["correlation"]["value"] == pytest.approx(pearsonr(np.log1p(lengths), excess)[0])
     assert result["length"]["difference"]["low"] > 0
     assert result["length"]["groups"][0][1] + result["length"]["groups"][1][1] == N
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
-from math import floor, log, sqrt
+from math import floor, sqrt
 from statistics import median, variance
 from typing import Any, NamedTuple
 
@@ -21,7 +21,6 @@ from rag_eval.stats.agreement import (
     area,
     area_interval,
     concordance,
-    correlation,
     jackknife,
     jackknife_z,
     mean_of_y,
@@ -96,7 +95,6 @@ class Bias(NamedTuple):
 
     groups: tuple[tuple[str, int, float], ...]
     difference: Estimate
-    correlation: Estimate
 
 
 class Agreement(NamedTuple):
@@ -168,7 +166,7 @@ def measure_agreement(score: str, graded: Sequence[Graded], cut: float, *, binar
         judge_rate=sum(item.weight for item, judged in zip(graded, by_judge, strict=True) if judged) / total,
         people=_over_units(several, one_against_others, concordance, jackknife_z) if several else None,
         bias=_over_units(graded, lambda one: [(0.0, excess(one))], mean_of_y, jackknife),
-        length=_bias([(item, log(1 + item.length)) for item in graded], excess, ("shorter half", "longer half")),
+        length=_bias([(item, float(item.length)) for item in graded], excess, ("shorter half", "longer half")),
         position=_bias(positions, excess, ("cited chunk is first", "cited chunk is later"), at=1.5),
         confusion=tuple(map(tuple, confusion)),
         at_cut=((cells[True, True], cells[True, False]), (cells[False, True], cells[False, False])),
@@ -250,11 +248,9 @@ def _bias(
         mean = sum(item.weight * excess(item) for item in group) / sum(item.weight for item in group)
         means.append((name, len(group), mean))
     above = {id(item): float(is_above) for item, _, is_above in sides}
-    value_of = {id(item): value for item, value, _ in sides}
     answers = [item for item, _ in some]
     difference = _over_units(answers, lambda item: [(above[id(item)], excess(item))], slope, jackknife)
-    related = _over_units(answers, lambda item: [(value_of[id(item)], excess(item))], correlation, jackknife_z)
-    return Bias(tuple(means), difference, related)
+    return Bias(tuple(means), difference)
 
 
 def _notes(graded: Sequence[Graded], good: Sequence[bool], kappa: Estimate) -> Iterable[str]:
@@ -328,7 +324,6 @@ def _score_lines(agreement: Agreement, scale: Scale) -> Iterator[str]:
         if bias:
             groups = "; ".join(f"{label} {_rounded(mean, sign=True)} ({n})" for label, n, mean in bias.groups)
             rows.append((f"bias by {name}", _text(bias.difference, sign=True), f"difference: {groups}"))
-            rows.append(("", _text(bias.correlation, sign=True), f"correlation of bias and {name}"))
     yield from grid(["", "value, 95 % interval", ""], rows).split("\n")
     yield ""
     people = ["bad", "good"] if agreement.binary else [str(score) for score in range(MOST + 1)]

@@ -68,14 +68,6 @@ def concordance(sums: Sums) -> float | None:
     return 2 * together / expected if expected > _NONE else None
 
 
-def correlation(sums: Sums) -> float | None:
-    """Return Pearson's correlation; None if a side is constant."""
-    varied_x, varied_y, together = _moments(sums)
-    if min(varied_x, varied_y) <= _NONE:
-        return None
-    return max(-1.0, min(1.0, together / sqrt(varied_x * varied_y)))
-
-
 def mean_of_y(sums: Sums) -> float | None:
     """Return the mean of y."""
     return sums.y / sums.n if sums.n else None
