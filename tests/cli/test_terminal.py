@@ -70,7 +70,9 @@ def test_a_passing_run_takes_few_lines(rag):
 
 def test_failed_gates_come_before_wrong_questions_and_the_rest_is_counted(rag):
     out = rag(*BAD)[1]
-    positions = [out.index(part) for part in ("failed gate", "precision", "wrong question", "Q02", "Also measured: ")]
+    positions = [
+        out.index(part) for part in ("failed gate", "precision", "6 of 14 questions fail", "Q02", "Also measured: ")
+    ]
     assert positions == sorted(positions)
     assert "over_refusal " not in out
     assert re.match(r"Also measured: 4 passed gates, \d+ metrics in 8 groups\. ", out.splitlines()[-1])
@@ -92,21 +94,21 @@ def test_brackets_and_abbreviations_are_explained(rag):
     assert "In brackets: 95 % confidence intervals. chr: citation hit rate." in rag(*BAD)[1]
 
 
-@pytest.mark.parametrize(("earlier", "named"), [("good", True), ("bad", False)])
-def test_old_labels_have_a_column_only_if_a_question_is_newly_broken(rag, tmp_path, earlier, named):
+@pytest.mark.parametrize(("earlier", "broken"), [("good", True), ("bad", False)])
+def test_questions_that_flipped_show_their_old_labels(rag, tmp_path, earlier, broken):
     traces = {name: (QUICKSTART / f"{name}.jsonl").read_text("utf-8").splitlines() for name in ("good", "bad")}
     report, mixed = tmp_path / "baseline.json", tmp_path / "trace.jsonl"
     report.write_text(rag(*BAD[:4], QUICKSTART / f"{earlier}.jsonl", *BAD[5:], "--format", "json")[1], "utf-8")
     mixed.write_text("\n".join([*traces["good"][:3], *traces["bad"][3:]]), "utf-8")
     out = rag(*BAD[:4], mixed, *BAD[5:], "--baseline", report)[1]
-    assert ("newly broken  " in out, "Newly broken (0)" in out) == (named, not named)
+    assert ("Question    Was " in out, "Newly broken (0)" in out) == (True, not broken)
 
 
 def test_ten_wrong_questions_are_shown_and_then_how_to_see_more(rag, many):
     brief, whole = rag("score")[1], rag("score", "--verbose")[1]
-    assert sum(line.startswith("Q") for line in brief.splitlines()) == 9  # and ::03
-    assert "… and 20 more. rag-eval score -v shows all; rag-eval explain QID shows why one is wrong." in brief
-    assert sum(line.startswith("Q") for line in whole.splitlines()) == 29
+    assert sum(bool(re.match("Q[0-9]", line)) for line in brief.splitlines()) == 9  # and ::03
+    assert "… and 20 more; --format json has all." in brief
+    assert sum(bool(re.match("Q[0-9]", line)) for line in whole.splitlines()) == 29
 
 
 @pytest.mark.parametrize("more", [(), ("-v",)])
@@ -212,7 +214,6 @@ def test_names_with_a_cutoff_do_not_make_a_sentence_code(rag):
     out = rag(*BAD, "--format", "markdown")[1]
     [line] = [line for line in out.splitlines() if "No data for" in line]
     assert line.startswith("No data for ")
-    assert "judged@" in line
     assert json.dumps(line).count("`") == 0
 
 

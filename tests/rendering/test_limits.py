@@ -43,7 +43,7 @@ def slices(count, **changes):
         ("markdown", BAD | gates(200), "more gates", 0),
         ("markdown", BAD | gates(202), "… and 2 more gates, 2 of them failed; report.json has all.", 1),
         ("markdown", BAD | questions(10), "… and ", 0),
-        ("markdown", BAD | questions(11), "… and 1 more.", 1),
+        ("markdown", BAD | questions(11), "… and 1 more; report.json has all.", 1),
         ("markdown", BAD | questions(200), "more questions are not shown", 0),
         ("markdown", BAD | questions(201), "1 more question is not shown; failing ones come first.", 1),
         ("markdown", slices(8), "… and 1 more; report.json has all.", 0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval.cases import GOOD, MEANING, STAGE
@@ -16,19 +16,18 @@ from rag_eval.rendering.document import (
     Paragraph,
     Table,
     TextFormatter,
+    bullets,
     format_signed,
     more,
     paragraphs,
-    table_of,
 )
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.baseline import Flip
     from rag_eval.analysis.report import Report
     from rag_eval.gates.results import Question
     from rag_eval.rendering.document import Block
 
-_FAILING, _BROKEN, _FIXED, _CONVERSATIONS, _NAMED, _DIGITS = 10, 10, 5, 20, 5, 15
+_FAILING, _FIXED, _CONVERSATIONS, _NAMED, _DIGITS = 10, 5, 20, 5, 15
 _QID, _RUN, _TEXT = 40, 24, 80
 
 
@@ -55,19 +54,27 @@ def signed_label(text: str, formatter: TextFormatter) -> str:
 
 
 def _label(text: str, formatter: TextFormatter) -> str:
-    return text if text in MEANING else formatter.code(text)
+    return text if text in MEANING or not text else formatter.code(text)
 
 
-def first_failing(report: Report, formatter: TextFormatter) -> list[Block]:
-    """Count the failing cases and list the first ones."""
-    wrong = report.wrong
-    if not wrong:
+def failing(report: Report, formatter: TextFormatter, limit: int = _FAILING, *, brief: bool = False) -> list[Block]:
+    """List the failing cases, newly broken ones first, then the newly fixed ones; if ``brief``, only count them."""
+    counts = [text for text in (count_flips(report), _count_failing(report)) if text]
+    if not counts:
         return []
-    cut = len(wrong) - _FAILING
-    rest = paragraphs(f"… and {cut} more." if cut > 0 else "")
-    shown = wrong[:_FAILING]
-    head, about = Paragraph(formatter.strong(_count_failing(report))), _meanings(labels(shown), formatter)
-    return [head, _table(report, shown, formatter), *rest, *about]
+    head = " ".join([formatter.strong(counts[0]), *counts[1:]])
+    if brief:
+        return [Paragraph(head)]
+    was = {(flip.qid, flip.run): flip.before for flip in report.flips}
+    wrong = sorted(report.wrong, key=lambda item: (item.qid, item.run) not in was)
+    right = [item for item in report.questions if (item.qid, item.run) in was and item.label in GOOD]
+    shown = [*wrong[:limit], *right[:_FIXED]]
+    return [
+        Paragraph(f"{head} {compared_with(report, formatter)}".rstrip()),
+        *([_table(report, shown, formatter, was)] if shown else []),
+        *more(len(wrong) - limit, formatter.whole),
+        *_meanings(labels(wrong[:limit]), formatter),
+    ]
 
 
 def _count_failing(report: Report) -> str:
@@ -81,28 +88,32 @@ def questions(report: Report, formatter: TextFormatter, limit: int) -> list[Bloc
     count = f"{quantity(cut, 'more question')} {'is' if cut == 1 else 'are'} not shown"
     left_out = f"{count}; failing ones come first. report.json has all." if cut > 0 else ""
     about = _meanings(labels(report.questions), formatter)
-    return [_table(report, by_urgency(report.questions, limit), formatter), *paragraphs(left_out), *about]
+    return [_table(report, by_urgency(report.questions, limit), formatter, {}), *paragraphs(left_out), *about]
 
 
 def _meanings(names: Iterable[str], formatter: TextFormatter) -> list[Block]:
-    """Explain labels in a sentence."""
-    texts = [f"{formatter.code(label)}: {MEANING[label]}" for label in names]
-    return [Paragraph(f"{'; '.join(texts)}.")] if texts else []
+    """Explain labels."""
+    return bullets([f"{formatter.code(label)}: {MEANING[label]}" for label in names])
 
 
-def _table(report: Report, chosen: Iterable[Question], formatter: TextFormatter) -> Table:
+def _table(
+    report: Report, chosen: Iterable[Question], formatter: TextFormatter, was: Mapping[tuple[str, str | None], str]
+) -> Table:
+    """Return a table of cases; ``was`` has the label that a case had in the baseline, if it flipped."""
     several = has_several_runs(report.questions)
     rows = [
         [
             formatter.code(question.qid, _QID),
             *([formatter.code(question.run or "", _RUN)] if several else []),
+            *([_label(was.get((question.qid, question.run), ""), formatter)] if was else []),
             question.label,
             STAGE.get(question.label, "–"),
             formatter.text(question.question, _TEXT),
         ]
         for question in chosen
     ]
-    return Table("Cases", ["Question", *(["Run"] if several else []), "Label", "Look at", "Text"], rows)
+    headers = ["Question", *(["Run"] if several else []), *(["Was"] if was else []), "Label", "Look at", "Text"]
+    return Table("Cases", headers, rows)
 
 
 def conversations(report: Report, formatter: TextFormatter) -> list[Block]:
@@ -167,58 +178,18 @@ def compared_with(report: Report, formatter: TextFormatter = PLAIN) -> str:
     return text
 
 
-def fixed(report: Report) -> list[Flip]:
-    """Return the cases that failed in the baseline and pass now."""
-    return [flip for flip in report.flips if flip.is_fixed]
-
-
 def count_flips(report: Report) -> str:
-    """Return ``Newly broken (3), newly fixed (1)``; empty without a baseline."""
+    """Return ``Newly broken (3), newly fixed (1).``; empty without a baseline."""
     baseline = report.baseline
     if baseline is None:
         return ""
     if baseline.cases + (baseline.changed if baseline.rescored else 0) == baseline.unpaired:
-        return "No case to compare"
+        return "No case to compare."
     if not report.flips:
         where = " in the runs that both have" if baseline.new_runs else ""
-        return f"Nothing newly broken, nothing newly fixed{where}"
-    n = len(fixed(report))
-    return f"Newly broken ({len(report.flips) - n}), newly fixed ({n})"
-
-
-def flips(report: Report, formatter: TextFormatter, where: str = "report.json", *, brief: bool = False) -> list[Block]:
-    """List the cases that flipped against the baseline, newly broken first; ``where`` is where to find all of them.
-
-    If ``brief``, only count them and the cases that fail.
-    """
-    if report.baseline is None:
-        return []
-    head = f"{formatter.strong(f'{count_flips(report)}.')} {_count_failing(report)}".rstrip()
-    if brief:
-        return [Paragraph(head)]
-    broken = [flip for flip in report.flips if not flip.is_fixed]
-    chosen = [*broken[:_BROKEN], *fixed(report)[:_FIXED]]
-    several = has_several_runs(report.questions)
-    texts = {(question.qid, question.run): question.question for question in report.questions}
-    rows = []
-    for flip in chosen:
-        sign = formatter.sign("passed" if flip.is_fixed else "failed")
-        cells = [
-            formatter.code(flip.qid, _QID),
-            *([formatter.code(flip.run or "", _RUN)] if several else []),
-            f"{sign} {_label(flip.before, formatter)} → {_label(flip.after, formatter)}",
-            STAGE.get(flip.after, ""),
-            formatter.text(texts[flip.qid, flip.run], _TEXT) if (flip.qid, flip.run) in texts else "",
-        ]
-        rows.append(cells)
-    headers = ["Question", *(["Run"] if several else []), "Before → now", "Look at", "Text"]
-    names = {flip.after for flip in chosen if flip.after in MEANING and not flip.is_fixed}
-    return [
-        Paragraph(f"{head} {compared_with(report, formatter)}"),
-        *table_of("Cases that flipped since the baseline", headers, rows),
-        *more(len(report.flips) - len(chosen), where),
-        *_meanings(sorted(names, key=list(MEANING).index), formatter),
-    ]
+        return f"Nothing newly broken, nothing newly fixed{where}."
+    n = sum(flip.is_fixed for flip in report.flips)
+    return f"Newly broken ({len(report.flips) - n}), newly fixed ({n})."
 
 
 def effects(report: Report, formatter: TextFormatter) -> list[Block]:

@@ -165,15 +165,12 @@ def warned_within(report: Report, limit: int, size: _Size) -> str:
 def _render(report: Report, gates: str, questions: int, *, by_slice: bool = True) -> str:
     """Return the report, without details if it has no ``questions``."""
     whole = questions > 0
-    changed = cases.flips(report, FORMATTER, brief=not whole)
-    if report.baseline is None and whole:
-        changed = cases.first_failing(report, FORMATTER)
     parts = [
         _head(report),
         write_blocks(summary.authority(report, FORMATTER)),
         gates,
         _titled(summary.FINDINGS, summary.findings(report, FORMATTER)),
-        write_blocks(changed),
+        write_blocks(cases.failing(report, FORMATTER, brief=not whole)),
         _titled(summary.DIAGNOSIS, summary.diagnosis(report, FORMATTER)),
         _titled(summary.POLICY, summary.policy(report, FORMATTER)),
         write_blocks((summary.gold if whole else summary.gold_counts)(report, FORMATTER)),

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from tabulate import tabulate
 from wcwidth import wcswidth
 
-from rag_eval.cases import MEANING
-from rag_eval.common.escaping import log_line, one_line, quantity, some
+from rag_eval.common.escaping import log_line, one_line, quantity
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.rendering import cases, gates_table, metrics_tables, summary
 from rag_eval.rendering.document import PLAIN, Paragraph, Table
@@ -29,7 +28,7 @@ _COLOURS |= {"inconclusive": _YELLOW, "warning": _YELLOW, "no data": _YELLOW}
 _COLOURED = re.compile(
     "^(FAILED|PASSED)|(?<=^- )(error|warning)(?= )|(?<=  )(failed|passed|inconclusive|no data)(?=$| \\()", re.MULTILINE
 )
-_SHOWN, _QUESTIONS, _TEXT, _QID, _RUN = 20, 10, 60, 30, 20
+_SHOWN, _QUESTIONS = 20, 10
 _MORE = "rag-eval score -v shows"
 FORMATTER = PLAIN
 
@@ -153,8 +152,6 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
     """Return a page of plain text: failures and changes, with ``by`` the slices, with ``verbose`` everything."""
     judged = report.gates if verbose else [gate for gate in report.gates if gate.broken]
     gates = gates_table.gates_with_row(judged)
-    fixed = [one_line(flip.qid, 40) for flip in cases.fixed(report)]  # broken ones are in the table of failures
-    flips = f"{cases.count_flips(report)}{f': {some(fixed, _SHOWN)}' if fixed else ''}." if report.baseline else ""
     word, _, counts = verdict(report).partition("  ")
     parts = [
         _wrapped(counts, " " * len(f"{word}  "), f"{word}  "),
@@ -163,9 +160,7 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
         _gates(report, judged, gates, verbose=verbose),
         write_blocks(summary.findings(report, PLAIN)),
         "" if report.gates_file else gates_table.DEFAULT_GATES,
-        _failures(report, len(report.questions) if verbose else _QUESTIONS),
-        _wrapped(cases.compared_with(report)),
-        _wrapped(flips),
+        write_blocks(cases.failing(report, PLAIN, len(report.questions) if verbose else _QUESTIONS)),
         _titled(summary.POLICY, summary.policy(report, PLAIN)),
         write_blocks([*summary.gold_counts(report, PLAIN), *summary.gold_items(report, PLAIN)]),
         write_blocks(cases.effects(report, PLAIN)),
@@ -225,30 +220,3 @@ def _gates(report: Report, judged: Sequence[GateResult], gates: Sequence[GateRes
     lines = [f"… and {cut} more. {_MORE} all."] if cut else []
     lines += gates_table.gate_notes(report, judged)
     return "\n".join([grid(headers, rows), *(_wrapped(line, "  ", "  ") for line in lines)])
-
-
-def _failures(report: Report, limit: int) -> str:
-    """Return the table of the first wrong questions, newly broken ones first, and what their labels mean."""
-    was = {(flip.qid, flip.run): f"was {flip.before}" for flip in report.flips if not flip.is_fixed}
-    failing = sorted(report.wrong, key=lambda item: (item.qid, item.run) not in was)
-    if not failing:
-        return ""
-    several, shown = has_several_runs(report.questions), failing[:limit]
-    headers = ["run"] if several else []
-    headers += ["newly broken"] if was else []
-    rows = [
-        [
-            shortened(one_line(item.qid, 40), _QID),
-            *([one_line(item.run or "", _RUN)] if several else []),
-            *([one_line(was.get((item.qid, item.run), ""))] if was else []),
-            item.label,
-            shortened(one_line(item.question, _TEXT), _TEXT),
-        ]
-        for item in shown
-    ]
-    cut = len(failing) - len(shown)
-    qid = failing[0].qid if re.fullmatch("[A-Za-z0-9._-]{1,40}", failing[0].qid) else "QID"  # others need quotes
-    more = [f"… and {cut} more. {_MORE} all; rag-eval explain {qid} shows why one is wrong."]
-    table = grid(["wrong question", *headers, "label", "text"], rows)
-    meanings = (f"  {label}: {MEANING[label]}" for label in cases.labels(shown))
-    return "\n".join([table, *(more if cut > 0 else []), *meanings])

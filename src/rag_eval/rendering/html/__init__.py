@@ -63,16 +63,14 @@ def render(report: Report, details: Details | None = None) -> str:
     """
     table, rows = _questions(report, details or {})
     gates = write(gates_table.gates(report, FORMATTER))
-    flips = write(cases.flips(report, FORMATTER, "the table of questions"))
-    are_all_new = len(report.wrong) == len(report.flips) - len(cases.fixed(report))
     notes = write(summary.notes(report, FORMATTER, _ALL))
     completeness = [tag("p", summary.completeness(report)), *([tag("h3", summary.NOTES), notes] if notes else [])]
     parts = {
         "findings": (summary.FINDINGS, write(summary.findings(report, FORMATTER, _ALL))),
         "diagnosis": (summary.DIAGNOSIS, write(summary.diagnosis(report, FORMATTER))),
-        "failing": ("What fails", write(() if are_all_new else cases.first_failing(report, FORMATTER))),
+        "failing": ("What fails", write(cases.failing(report, FORMATTER))),
         "gates": ("Gates", join([*plots.gates(report), gates])),
-        "changed": ("What changed", join([flips, write(cases.effects(report, FORMATTER))])),
+        "changed": ("What changed", write(cases.effects(report, FORMATTER))),
         "policy": (summary.POLICY, write(summary.policy(report, FORMATTER, _ALL))),
         "gold": ("Changes of the gold", write(summary.gold(report, FORMATTER, _ALL))),
         "completeness": ("Completeness", join(completeness)),
