@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from rag_eval.cases.ranking import (
     Ranking,
     document_of,
@@ -23,10 +25,10 @@ from rag_eval.cases.ranking import (
     sections_of,
 )
 from rag_eval.contract import Attack, Chunk, Gold, Guardrail, Settings, Trace, without_citations
+from rag_eval.contract.settings import Verdict, verdict_hash
 from rag_eval.textual.tokens import holds_any, passage
 
 if TYPE_CHECKING:
-    from rag_eval.contract.settings import Verdict
     from rag_eval.textual.grounding import Checked, Evidence
     from rag_eval.textual.leaks import Leak
     from rag_eval.textual.refusals import Refusal
@@ -270,8 +272,6 @@ class Case:
     @cached_property
     def hops(self) -> tuple[int, ...]:
         """Return the number of relevant units found up to each retrieval."""
-        from msgspec.structs import replace
-
         seen: list[str] = []
         known, counts = set(self.trace.retrieved), []
         for one in self.trace.retrievals or ():
@@ -325,8 +325,6 @@ class Case:
         shown = self.judged_input if self.settings.verdicts else None
         if shown is None:
             return None
-        from rag_eval.contract.settings import verdict_hash
-
         return self.settings.verdicts.get(verdict_hash(self.settings.judge, shown))
 
     @property

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from time import sleep
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from msgspec import Struct
 
@@ -24,7 +24,7 @@ from rag_eval.engines import DEFAULT_EXECUTION, ENGINES, ExecutionOptions
 from rag_eval.errors import UsageError
 from rag_eval.readers.jsonl import JsonLines, pair_finder, read_traces
 from rag_eval.readers.problems import ProblemCollector, Unreadable
-from rag_eval.readers.source import BOM, Digest, Reader, SourceFile
+from rag_eval.readers.source import BOM, Digest, Reader, Remote, SourceFile
 from rag_eval.scoring.scorer import OutcomeLog, QuestionIndex, Scorer
 
 _SETTLE = 1 << 16  # traces, until they replace earlier ones
@@ -120,21 +120,18 @@ def score_stream(work: Work, reader: Reader, path: str, digest: Digest | None) -
     return scorer
 
 
-class File(Protocol):
-    """A file with random access, by several threads at a time."""
-
-    def at(self, index: int, size: int) -> bytes:
-        """Return at most ``size`` bytes from ``index`` on; none at the end of the file."""
-
-
 class LocalFile(Struct, frozen=True):
-    """An open file of this machine."""
+    """An open file of this machine, read by several threads at a time."""
 
     number: int
 
     def at(self, index: int, size: int) -> bytes:
         """Return at most ``size`` bytes from ``index`` on; none at the end of the file."""
         return os.pread(self.number, size, index)
+
+
+File = LocalFile | Remote
+"""A file with random access."""
 
 
 def update_digest(digest: Digest, file: File) -> None:

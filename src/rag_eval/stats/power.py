@@ -8,6 +8,7 @@ loss, which is the hardest drop to detect because fewer cases have it. See docs/
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -137,10 +138,7 @@ def _smallest(low: int, high: int, condition: Callable[[int], bool]) -> int | No
         if reached >= high:
             return None
         low, reached = reached + 1, min(2 * reached, high)
-    while low < reached:
-        middle = (low + reached) // 2
-        low, reached = (low, middle) if condition(middle) else (middle + 1, reached)
-    return reached
+    return bisect_left(range(reached), True, low, key=condition)
 
 
 def _likely_counts(n: int, share: float) -> tuple[int, int]:
