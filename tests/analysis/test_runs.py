@@ -224,21 +224,15 @@ def test_only_cases_under_the_same_gold_item_in_all_runs_are_compared():
     assert [cell.n for cell in row(comparison, "precision").cells] == [1, 1, 1]
 
 
-@pytest.mark.parametrize(
-    ("other", "said"),
-    [
-        ([case("Q1", gold="other")], "1 are in both with different gold items"),
-        ([case("Q2")], "they share no qid"),
-    ],
-)
-def test_runs_without_a_common_case_are_refused(other, said):
-    with pytest.raises(UsageError, match=said):
+@pytest.mark.parametrize("other", [[case("Q1", gold="other")], [case("Q2")]])
+def test_runs_without_a_common_case_are_refused(other):
+    with pytest.raises(UsageError, match="no question has the same gold item in all 2 runs"):
         side_by_side([column("a", [case("Q1")]), column("b", other)])
 
 
 def test_runs_that_share_cases_in_pairs_only_are_refused():
     a, b, c = ([case(first), case(second)] for first, second in ("12", "23", "31"))
-    with pytest.raises(UsageError, match="no case is in all runs"):
+    with pytest.raises(UsageError, match="in all 3 runs"):
         side_by_side([column("a", a), column("b", b), column("c", c)])
 
 

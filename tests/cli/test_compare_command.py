@@ -509,7 +509,7 @@ def test_runs_without_a_common_case_are_refused(rag, project):
     gold.write_text(gold.read_text("utf-8").replace("How long?", "How very long?"), "utf-8")
     code, out, err = rag("compare", "t.jsonl", "r/report.json")
     assert (code, out) == (2, "")
-    assert "4 are in both with different gold items" in err
+    assert "no question has the same gold item in all 2 runs" in err
 
 
 def test_a_problem_of_the_baseline_in_the_gates_file_is_not_asked_about(rag, project):

@@ -176,8 +176,6 @@ def side_by_side(
     compared.
     """
     qids = shared(columns)
-    if not qids:
-        raise UsageError(f"nothing to compare: {_why_nothing(columns)}")
     contracts = {name: {column.contracts.get(name) for column in columns} for name in columns[0].contracts}
     judged = [name for name, some in contracts.items() if name.startswith("judge_") and None not in some]
     by_judges = [name for name in judged if len(contracts[name]) > 1 and labels_are_comparable(columns)]
@@ -233,29 +231,18 @@ def _evidence(columns: Sequence[Column], base: int, qids: Sequence[str], cluster
 
 
 def shared(columns: Sequence[Column]) -> list[str]:
-    """Return the qids, sorted, that all runs have under the same gold item."""
-    first, *others = (column.cases for column in columns)
-    return sorted(
-        qid
-        for qid, case in first.items()
-        if all(qid in other and other[qid].gold_sha256 == case.gold_sha256 for other in others)
-    )
+    """Return the qids, sorted, that all runs have under the same gold item; raise UsageError if there are none."""
+    items = [{(qid, case.gold_sha256) for qid, case in column.cases.items()} for column in columns]
+    qids = sorted(qid for qid, _ in set.intersection(*items))
+    if not qids:
+        fix = "Score all of them again with one gold set"
+        raise UsageError(f"nothing to compare: no question has the same gold item in all {len(columns)} runs. {fix}")
+    return qids
 
 
 def labels_are_comparable(columns: Sequence[Column]) -> bool:
     """Return whether the conditions for passing are the same in all runs."""
     return all(len({column.contracts.get(name) for column in columns}) == 1 for name in _LABELLED)
-
-
-def _why_nothing(columns: Sequence[Column]) -> str:
-    first, *others = columns
-    other = next((item for item in others if not shared([first, item])), None)
-    if other is None:
-        return "no case is in all runs with the same gold item. Compare fewer runs at once"
-    changed = len(first.cases.keys() & other.cases.keys())
-    why = f"{changed} are in both with different gold items" if changed else "they share no qid"
-    pair = f"{quoted(first.name)} and {quoted(other.name)}"
-    return f"no case is in both {pair} with the same gold item ({why}). Score both traces again with one gold set"
 
 
 def _refused(columns: Sequence[Column], by_judges: Sequence[str]) -> Iterator[Refused]:

@@ -130,12 +130,9 @@ def repeats_of(columns: Sequence[Column]) -> Repeats:
     if not labels_are_comparable(columns):
         fix = "Score them again with the same gates file."
         raise UsageError(f"the runs were scored with different refusal settings. {fix}")
-    qids = shared(columns)
-    if not qids:
-        raise UsageError("no case has the same gold item in all runs. Score the runs against the same gold set.")
     sources = {column.source for column in columns}
     name = f"{len(columns)} files" if len(sources) > 1 else sources.pop()
-    return repeats(name, [(column.name, column.cases) for column in columns], qids)
+    return repeats(name, [(column.name, column.cases) for column in columns], shared(columns))
 
 
 def read_runs(paths: Sequence[str], options: Options) -> tuple[list[Column], list[str]]:
