@@ -12,16 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import atanh, isfinite, sqrt, tanh
 from typing import NamedTuple
 
-from rag_eval.stats.intervals import (
-    CONFIDENCE,
-    Interval,
-    Question,
-    clopper_pearson,
-    percentile_ends,
-    ratio_lower_bound,
-    ratio_upper_bound,
-    rounded_end,
-)
+from rag_eval.stats import intervals
+from rag_eval.stats.intervals import CONFIDENCE, Interval, Question
 from rag_eval.stats.special import student_upper
 
 _NONE = 1e-12  # a variance that is only rounding
@@ -134,7 +126,7 @@ def area_interval(value: float, n: float, confidence: float) -> Interval:
     variance of the Mann-Whitney statistic", 1957): that of a rate over the smaller sample. So the interval is that of
     such a rate, by Clopper and Pearson's formula with A n as the hits, which need not be whole.
     """
-    return Interval(*clopper_pearson(value * n, n, confidence), small=False)
+    return Interval(*intervals.clopper_pearson(value * n, n, confidence), small=False)
 
 
 def area(positives: Counter[float], negatives: Counter[float]) -> float:
@@ -182,12 +174,13 @@ def hit_rate_interval(
     the other half for the intervals of the share of positives at or above each end (Bonferroni).
     """
     half = 1 - (1 - confidence) / 2
-    loose, strict = percentile_ends(negatives, 1 - false_alarms, half)
+    loose, strict = intervals.percentile_ends(negatives, 1 - false_alarms, half)
     hits: tuple[Counter[tuple[float, int]], Counter[tuple[float, int]]] = Counter(), Counter()
     for scores, count in positives.items():
         size = sum([times for _, times in scores])
         # The strict end is above its negative's score, the loose one includes its own.
         hits[0][sum([times for score, times in scores if strict is not None and score > strict]), size] += count
         hits[1][sum([times for score, times in scores if loose is None or score >= loose]), size] += count
-    ends = ratio_lower_bound(hits[0], 0.0, (1 - half) / 2), ratio_upper_bound(hits[1], 1.0, (1 - half) / 2)
-    return Interval(rounded_end(ends[0]), rounded_end(ends[1]), small=strict is None)
+    tail = (1 - half) / 2
+    low, high = intervals.ratio_lower_bound(hits[0], 0.0, tail), intervals.ratio_upper_bound(hits[1], 1.0, tail)
+    return Interval(intervals.rounded_end(low), intervals.rounded_end(high), small=strict is None)
