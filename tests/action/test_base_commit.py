@@ -56,6 +56,12 @@ def test_without_a_merge_commit_the_event_names_the_base(parents):
     assert against("pull_request", PULL, parents={MERGE: parents}) == DecidingCommit("release", OLD, direct=False)
 
 
+def test_a_merge_by_the_author_names_no_base():
+    """Where the last commit itself is tested, its first parent may be any commit."""
+    result = against("pull_request", PULL, "refs/pull/2/head", HEAD, parents={HEAD: [TIP, BASE]})
+    assert result == DecidingCommit("release", OLD, direct=False)
+
+
 def test_a_pull_request_target_runs_on_the_base_itself():
     assert against("pull_request_target", PULL, sha=BASE, base_ref="main") == DecidingCommit("main", BASE, direct=False)
 

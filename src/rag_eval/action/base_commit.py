@@ -56,6 +56,14 @@ class Trigger(NamedTuple):
         return int(queue[2]) if queue else None
 
     @property
+    def is_merged(self) -> bool:
+        """Return whether the commit under test is a merge of the pull request, which its author cannot make.
+
+        Runners of other servers test its last commit, which may be a merge with any first parent.
+        """
+        return self.name in _PULL and not self.ref.endswith("/head")
+
+    @property
     def head(self) -> str:
         """Return the last commit of the pull request, otherwise the commit under test."""
         return self.text_at("pull_request", "head", "sha") or self.sha
@@ -80,7 +88,7 @@ def find(trigger: Trigger, history: History) -> DecidingCommit:
     if trigger.name in _PULL:
         parents = history.parents(_checked_id(trigger.sha, "GITHUB_SHA"))
         ref = trigger.base_ref or trigger.text_at("pull_request", "base", "ref") or "the base branch"
-        is_merge = len(parents) == 2
+        is_merge = trigger.is_merged and len(parents) == 2
         base = parents[0] if is_merge else trigger.text_at("pull_request", "base", "sha")
         base = _checked_id(base, "pull_request.base.sha")
         return DecidingCommit(ref, base, is_merge, parents[1] if is_merge else "")
@@ -208,7 +216,7 @@ def people_of(
     if trigger.name == "merge_group":
         head = api.pull_head(number)
     else:
-        parents = parents_of(trigger.sha) if trigger.name in _PULL else []
+        parents = parents_of(trigger.sha) if trigger.is_merged else []
         head = parents[1] if len(parents) == 2 else trigger.head
     paths = tuple(filter(None, (policy.gold, policy.was)))  # of moved gold, commits before the move count, too
     touching = api.commits_touching(paths, head, number)
