@@ -425,14 +425,16 @@ def _item_findings(context: ReviewContext, old: GoldSet, new: GoldSet, qids: Seq
     inputs, policy = context.run.inputs, context.base or context.head
     traces = paired_traces(inputs.reader.silent(), inputs.golds, inputs.policy.trace)
     seen = watch(inputs.golds, islice(traces, _ANSWERS), inputs.policy.settings)
+    questions = [[side.golds[qid].question for qid in qids if qid in side.golds] for side in (old, new)]
+    asks_more = questions[0] != questions[1]
 
     def lint(golds: GoldSet) -> dict[tuple[str, str, str], int]:
         items = [golds.golds[qid] for qid in qids if qid in golds.golds]
         sample = GoldSample(items, policy, seen, before=old.golds)
         notes = [(code, message, gold) for code in RULES for message, _, gold in CHECKS[code](sample)]
         # A turn of a conversation may repeat a question that means something else.
-        single = GoldSample((gold for gold in golds.golds.values() if gold.conversation is None), policy)
-        notes += [(_TWICE, message, gold) for message, _, gold in CHECKS[_TWICE](single)]
+        single = (gold for gold in golds.golds.values() if asks_more and gold.conversation is None)
+        notes += [(_TWICE, message, gold) for message, _, gold in CHECKS[_TWICE](GoldSample(single, policy))]
         return {(code, gold.qid if gold else "", message): gold.line if gold else 0 for code, message, gold in notes}
 
     known = lint(old)
