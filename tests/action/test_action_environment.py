@@ -179,7 +179,7 @@ def test_an_api_that_is_down_costs_little_where_the_clone_knows(served, run, fau
     served.faults = [fault]
     assert run() == 1
     assert "No comment: " in run.log
-    assert run.slept == [1, 2, 4, 8]
+    assert run.slept == [1, 2, 4, 8, 16]
 
 
 @pytest.mark.parametrize("fault", [Fault("", 500, times=10**6), Fault("", 200, how="hung up", times=10**6)])
@@ -188,7 +188,7 @@ def test_an_api_that_is_down_is_waited_for_once(served, run, shallow, fault):
     served.faults = [fault]
     assert run(INPUT_CHECK="true") == 2
     assert [note in run.log for note in ("The base cannot be read", "No comment: ", "No check run: ")] == [True] * 3
-    assert run.slept == [1, 2, 4, 8]
+    assert run.slept == [1, 2, 4, 8, 16]
 
 
 @pytest.mark.deep
@@ -199,7 +199,7 @@ def test_an_api_that_does_not_answer_ends_in_time(served, shallow, environ):
     done = started(environ)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "The base cannot be read" in done.stdout
-    assert time.monotonic() - began < 25
+    assert time.monotonic() - began < 90
 
 
 # --- variables that a step sets --------------------------------------------------------------------------------------

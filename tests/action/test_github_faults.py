@@ -44,7 +44,6 @@ REFUSED = {
     "504": (always("", 504), "answered 504"),
     "hung up": (always("", 200, how="hung up"), "could not be reached"),
     "cut": (always(READ, 200, raw=b"[]" * 99, how="cut"), "could not be reached"),
-    "in drops": (always(READ, 200, raw=b" " * 400, how="in drops"), "could not be reached"),
     "no JSON while reading": (always(READ, 200, raw=NO_JSON), "not JSON"),
     "no JSON while writing": (always(WRITE, 201, raw=NO_JSON), "not JSON"),
     "JSON of something else": (always(READ, 200, raw=b'{"message": "::error::x"}'), "not a list"),

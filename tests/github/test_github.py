@@ -636,28 +636,13 @@ def test_a_cut_answer_to_a_write_does_not_write_again(fake, github):
 
 
 def test_an_answer_in_drops_is_given_up(fake, clock):
-    def now():
-        clock.time += 1  # each look at the clock is a second later
-        return clock.time
-
-    fake.faults = [Fault("GET", 200, raw=b"[" + b" " * 500 + b"]", how="in drops", times=9)]
-    with pytest.raises(GitHubError, match=r": the answer took longer than 60 s\. Run the job again later\.$") as slow:
-        list(GitHub(fake.url, TOKEN, "octo/hello", clock.network()._replace(now=now)).comments(2))
-    assert slow.value.status == 0
-    assert len(fake.seen) < 6
-    assert clock.time - 1_000 < 400
-
-
-def test_a_large_answer_that_keeps_coming_is_no_outage(fake, clock):
-    def now():
-        clock.time += 0.1  # each look at the clock is a tenth of a second later
-        return clock.time
-
-    fake.faults = [Fault("GET", 200, raw=b"[" + b" " * (1 << 20) + b"]")]
-    github = GitHub(fake.url, TOKEN, "octo/hello", clock.network()._replace(now=now))
-    github.limit_outage(1)
-    assert list(github.comments(2)) == []
-    assert (len(fake.seen), clock.slept) == (1, [])
+    fake.faults = [Fault("GET", 200, raw=b"[" + b" " * 4_000 + b"]", how="in drops", times=9)]
+    network = clock.network()._replace(body_seconds=0.1)
+    began = time.monotonic()
+    with pytest.raises(GitHubError, match=r": the answer took longer than 0 s\. Run the job again later\.$") as slow:
+        list(GitHub(fake.url, TOKEN, "octo/hello", network).comments(2))
+    assert (slow.value.status, len(fake.seen)) == (0, 6)
+    assert time.monotonic() - began < 5
 
 
 def test_good_answers_that_take_for_ever_end_too(fake, clock, monkeypatch):
@@ -692,16 +677,25 @@ def test_headers_that_do_not_end_are_given_up(fake, clock, how):
 @pytest.mark.parametrize("fault", [Fault("", 503, times=99), Fault("", 200, how="hung up", times=99)])
 def test_an_outage_is_waited_out_once_and_not_by_every_request(fake, github, clock, fault):
     fake.faults = [fault]
-    github.limit_outage(16)
     for _ in range(3):
         with pytest.raises(GitHubError):
             list(github.comments(2))
-    assert clock.slept == [1, 2, 4, 8]
-    assert len(fake.seen) == 7
+    assert clock.slept == [1, 2, 4, 8, 16]
+    assert len(fake.seen) == 8
     fault.times = 0
     assert list(github.comments(2)) == []
     fault.times = 1
     assert list(github.comments(2)) == []
+
+
+def test_an_outage_is_not_waited_out_for_longer_than_a_minute(fake, clock):
+    def now():
+        clock.time += 10  # each look at the clock is ten seconds later
+        return clock.time
+
+    fake.faults = [Fault("", 503, times=99)]
+    with pytest.raises(GitHubError, match=r"\([23] attempts\)"):
+        list(GitHub(fake.url, TOKEN, "octo/hello", clock.network()._replace(now=now)).comments(2))
 
 
 def test_a_name_server_that_does_not_answer_is_given_up(clock, monkeypatch):
@@ -719,13 +713,3 @@ def test_a_message_that_echoes_the_token_is_shown_without_it(fake, github, statu
     with pytest.raises(GitHubError, match=r"\*\*\*!") as refused:
         list(github.comments(2))
     assert TOKEN not in str(refused.value)
-
-
-def test_a_body_in_drops_is_an_outage_too(fake, clock):
-    fake.faults = [Fault("GET", 200, raw=b" " * 4_000, how="in drops", times=9)]
-    github = GitHub(fake.url, TOKEN, "octo/hello", clock.network()._replace(now=time.monotonic))
-    github.limit_outage(1)
-    began = time.monotonic()
-    with pytest.raises(GitHubError, match="could not be reached"):
-        list(github.comments(2))
-    assert time.monotonic() - began < 5

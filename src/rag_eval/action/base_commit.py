@@ -32,8 +32,6 @@ _QUEUE = re.compile(r"refs/heads/gh-readonly-queue/(.+)/pr-([0-9]+)-([0-9a-f]{40
 _PULL, _TARGET = ("pull_request", "pull_request_review"), "pull_request_target"
 _NAMED_REFS = ("base", "default-branch")
 _FIX = "Give the job `contents: read` and the action its github-token, or check out with fetch-depth: 0."
-_OUTAGE = 16.0
-"""Seconds after which an API that is down is given up for what the clone holds."""
 
 
 class Trigger(NamedTuple):
@@ -232,7 +230,6 @@ class ApiHistory:
     def __init__(self, api: GitHub, checkout: WorkTree) -> None:
         self._api, self._checkout = api, checkout
         self._clone: Git | None = Git(top=checkout.top, foreign=True)
-        api.limit_outage(_OUTAGE)
         self._seen: dict[str, CommitTree] = {}
         self.through = "git"
         """What the answers so far came through."""

@@ -81,10 +81,6 @@ class GitHub:
         self._http = Http(api_url, token, network or Network())
         self._raw: dict[str, bytes] = {}
 
-    def limit_outage(self, seconds: float) -> None:
-        """Stop waiting for GitHub when it has been failing for so many seconds."""
-        self._http.outage_limit = seconds
-
     def login(self) -> str:
         """Return the login under which this client writes comments.
 

@@ -8,7 +8,6 @@ message has the fix.
 from __future__ import annotations
 
 import json
-import math
 import re
 import threading
 import time
@@ -37,8 +36,8 @@ GRAPHQL = "/graphql"
 """The path of the other API. On Enterprise Server it is next to ``/api/v3``, not below it."""
 _MAX_ATTEMPTS, _MOST_REDIRECTS = 6, 3
 _CONNECT_SECONDS = 5.0
-_PIECE = 1 << 16
-_SLOW = 1 << 16  # bytes per second
+_OUTAGE = 60.0
+"""Seconds after which a request to a server that is down is given up; after that each request gets one attempt."""
 _HEADERS = {"User-Agent": f"rag-eval/{__version__}", "X-GitHub-Api-Version": "2022-11-28"}
 
 
@@ -139,9 +138,7 @@ class Http:
             raise UsageError("github-token contains an invalid character. Pass github-token: ${{ github.token }}.")
         self._headers = {**_HEADERS, **({"Authorization": f"Bearer {self._token}"} if self._token else {})}
         self._network, self._patience = network, network.patience
-        self.outage_limit = math.inf
-        """Seconds that failures in a row may take, over all requests; after them a request gets one short try."""
-        self._outage = 0.0
+        self._is_down = False
         self._pool = _pool(network)
 
     def send(self, request: Request) -> Response:
@@ -150,26 +147,25 @@ class Http:
 
     def attempts(self, request: Request) -> Iterator[Response | None]:
         """Yield the successful answer, and before it None for each temporary failure, after waiting."""
+        began = self._network.now()
         for attempt in count(1):
             if self._patience <= 0:
                 raise GitHubError(f"Could not {request.aim}: GitHub is too slow. Run the job again later.")
-            began = self._network.now()
+            asked = self._network.now()
             answer = self._once(request)
-            took = max(self._network.now() - began, 0.0)
-            self._patience -= took
-            self._outage = self._outage + took if answer.is_outage else 0.0
+            now = self._network.now()
+            self._patience -= max(now - asked, 0.0)
             if 200 <= answer.status < 300:
+                self._is_down = False
                 yield answer
                 return
-            seconds = _delay(answer, attempt, self._network.now())
-            is_outage_over_limit = answer.is_outage and self._outage + (seconds or 0.0) > self.outage_limit
-            if is_outage_over_limit:
-                self._outage = self.outage_limit
-            if seconds is None or seconds > self._patience or attempt == _MAX_ATTEMPTS or is_outage_over_limit:
+            seconds = _delay(answer, attempt, now)
+            is_over = answer.is_outage and (self._is_down or now - began + (seconds or 0.0) > _OUTAGE)
+            if seconds is None or seconds > self._patience or attempt == _MAX_ATTEMPTS or is_over:
+                self._is_down = answer.is_outage
                 text = _describe_failure(request, answer, seconds, attempt, has_token=bool(self._token))
                 raise GitHubError(text.replace(self._token, "***") if self._token else text, answer.status)
             self._patience -= seconds
-            self._outage += seconds if answer.is_outage else 0.0
             self._network.sleep(seconds)
             yield None
 
@@ -199,10 +195,8 @@ class Http:
             )
 
         try:
-            remaining = max(self.outage_limit - self._outage, 1.0)
-            reply = _within(min(self._network.headers_seconds, self._patience, remaining), ask)
-            seconds = self._network.body_seconds
-            data = _within(seconds + 1, lambda: _read_body(reply, seconds, remaining, self._network.now))
+            reply = _within(min(self._network.headers_seconds, self._patience), ask)
+            data = _within(self._network.body_seconds, lambda: reply.read(MOST_BYTES + 1))
         except exceptions.SSLError as error:
             fix = "Name the authority's certificate in the input ca-certificates, or on the command line in"
             what = f"No secure connection to the API: {one_line(str(error), 200)}"
@@ -213,6 +207,9 @@ class Http:
             if isinstance(error, exceptions.ProxyError):
                 reason = f"the proxy of {self._network.proxy_from} fails: {one_line(str(error.original_error), 200)}"
             return Response(0, {}, reason.encode())
+        if len(data) > MOST_BYTES:
+            reply.close()
+            raise GitHubError(f"GitHub's answer has more than {MOST_BYTES >> 20} MiB. Check if a proxy changed it.")
         return Response(reply.status, {name.lower(): value for name, value in reply.headers.items()}, data)
 
 
@@ -236,30 +233,7 @@ def _within(seconds: float, work: Callable[[], T]) -> T:
     except TimeoutError:
         if answer.done():
             raise
-        raise TimeoutError(_TOO_LONG.format(seconds)) from None
-
-
-def _read_body(reply: BaseHTTPResponse, seconds: float, remaining: float, now: Callable[[], float]) -> bytes:
-    """Return the body of an answer.
-
-    TimeoutError if it takes longer than ``seconds``, or than ``remaining`` with almost no data; GitHubError if it is
-    too long.
-    """
-    began, size, pieces = now(), 0, []
-    while piece := reply.read1(_PIECE):
-        size += len(piece)
-        pieces.append(piece)
-        if size > MOST_BYTES:
-            reply.close()
-            raise GitHubError(f"GitHub's answer has more than {MOST_BYTES >> 20} MiB. Check if a proxy changed it.")
-        maximum = min(seconds, remaining + size / _SLOW)
-        if now() - began > maximum:
-            reply.close()
-            raise TimeoutError(_TOO_LONG.format(maximum))
-    return b"".join(pieces)
-
-
-_TOO_LONG = "the answer took longer than {:.0f} s"
+        raise TimeoutError(f"the answer took longer than {seconds:.0f} s") from None
 
 
 def _pool(network: Network) -> PoolManager:
