@@ -12,11 +12,12 @@ import msgspec
 from msgspec.structs import replace
 
 from rag_eval.common.escaping import quoted
+from rag_eval.common.json_schema import is_valid
 from rag_eval.contract import Gold, Trace
 from rag_eval.contract.gold import known_fields, without_unknown
 from rag_eval.readers import strict_json
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.schema_validation import Contract, RowError, is_valid
+from rag_eval.readers.schema_validation import Contract, RowError
 from rag_eval.readers.source import Digest, Reader, SourceFile
 from rag_eval.readers.strict_json import JsonError
 from rag_eval.scoring.scorer import QuestionIndex

@@ -1,7 +1,7 @@
 """Validation of decoded values by JSON Schema, and descriptions of errors.
 
 Small documents are read at every start, and jsonschema takes longer to load than a small run takes. So it is loaded
-only to find the errors of a value that :func:`is_valid` refuses.
+only to find the errors of a value that :func:`rag_eval.common.json_schema.is_valid` refuses.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from functools import cache, partial
+from functools import cache
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from rag_eval.common.escaping import one_line, quoted, quoted_name
+from rag_eval.common.json_schema import Schema, extra_keys, is_integer, is_valid
 from rag_eval.common.paths import shipped
 from rag_eval.readers import strict_json
 from rag_eval.readers.problems import ProblemCollector, did_you_mean
 from rag_eval.readers.strict_json import pointer
 
-Schema = dict[str, Any]
 Row = dict[str, Any]
 
 
@@ -83,7 +83,7 @@ def schema_errors(schema: Schema, value: Any) -> list[SchemaError]:
     import referencing
 
     base = jsonschema.Draft202012Validator
-    types = base.TYPE_CHECKER.redefine("integer", lambda _, item: _is_integer(item))  # a Decimal may be whole
+    types = base.TYPE_CHECKER.redefine("integer", lambda _, item: is_integer(item))  # a Decimal may be whole
     kind: Any = jsonschema.validators.extend(base, type_checker=types)  # type: ignore[no-untyped-call]
     # An empty registry: a $ref to elsewhere fails instead of being fetched.
     validator = kind(schema, registry=referencing.Registry())
@@ -94,108 +94,21 @@ def schema_errors(schema: Schema, value: Any) -> list[SchemaError]:
             # jsonschema raises one error for each missing field and names it only in its message.
             expected = next(name for name in expected if error.message.startswith(repr(name)))
         elif keyword == EXTRA:
-            expected = _extra_keys(error.schema, error.instance)
+            expected = extra_keys(error.schema, error.instance)
         errors.append(SchemaError(keyword, expected, error.instance, error.schema, path))
     return errors
 
 
-def is_valid(schema: Schema | bool, value: Any, root: Schema) -> bool:
-    """Return whether a part of the schema ``root`` accepts a value; raise ValueError for an unknown keyword."""
-    if isinstance(schema, bool):
-        return schema
-    for keyword, expected in schema.items():
-        if keyword in _NOTES or keyword[:2] == "x-":
-            continue
-        if accepts := _ASSERTIONS.get(keyword):
-            valid = accepts(value, expected)
-        elif keyword in _APPLIED:
-            kind, parts = _APPLIED[keyword]
-            pairs = parts(expected, value, schema) if isinstance(value, kind) else ()
-            valid = all([is_valid(part, inner, root) for part, inner in pairs])
-        else:
-            valid = _is_valid_by(keyword, schema, value, root)
-        if not valid:
-            return False
-    return True
-
-
-def _is_valid_by(keyword: str, schema: Schema, value: Any, root: Schema) -> bool:
-    """Return whether a keyword that refers to a schema or combines several accepts a value."""
-    expected, accepts = schema[keyword], partial(is_valid, value=value, root=root)
-    if keyword == "$ref":
-        return accepts(root["$defs"][expected.removeprefix("#/$defs/")])
-    if keyword == "anyOf":
-        return any(map(accepts, expected))
-    if keyword == "not":
-        return not accepts(expected)
-    if keyword == "if":
-        return not accepts(expected) or accepts(schema["then"])
-    raise ValueError(f"the keyword '{keyword}' is unknown here")
-
-
-def _extra_keys(schema: Schema, row: Row) -> list[str]:
-    """Return the keys that neither properties nor patternProperties name."""
-    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-    return [key for key in row if key not in known and not any([re.search(one, key) for one in patterns])]
-
-
-def _is_number(value: Any) -> bool:
-    """Return whether a value is a number of JSON; a Decimal is one."""
-    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
-
-
-def _is_integer(value: Any) -> bool:
-    """Return whether a value is a whole number of JSON, such as 5.0."""
-    return _is_number(value) and (type(value) is int or value == int(value))
-
-
-def _equal(value: Any, other: Any) -> bool:
-    # In JSON true is not 1; in Python it is.
-    return value == other and (type(value) is type(other) or (_is_number(value) and _is_number(other)))
-
-
-_NOTES = frozenset(("$schema", "$id", "$comment", "$defs", "title", "description", "examples", "then"))
-"""Keywords that refuse nothing; ``then`` belongs to ``if``."""
-_TYPES: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "string": ("a string", lambda value: type(value) is str),
-    "boolean": ("true or false", lambda value: type(value) is bool),
-    "array": ("a list", lambda value: type(value) is list),
-    "object": ("an object", lambda value: type(value) is dict),
-    "number": ("a number", _is_number),
-    "integer": ("a whole number", _is_integer),
-    "null": ("null", lambda value: value is None),
+_WORDS = {
+    "string": "a string",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "number": "a number",
+    "integer": "a whole number",
+    "null": "null",
 }
-"""Types in words, each with its predicate."""
-_ASSERTIONS: dict[str, Callable[[Any, Any], bool]] = {
-    "type": lambda value, kinds: (
-        _TYPES[kinds][1](value) if isinstance(kinds, str) else any([_TYPES[kind][1](value) for kind in kinds])
-    ),
-    "required": lambda value, names: type(value) is not dict or all([name in value for name in names]),
-    "const": _equal,
-    "enum": lambda value, allowed: any([_equal(value, item) for item in allowed]),
-    "pattern": lambda value, pattern: type(value) is not str or re.search(pattern, value) is not None,
-    "minimum": lambda value, least: not _is_number(value) or value >= least,
-    "maximum": lambda value, limit: not _is_number(value) or value <= limit,
-    "minLength": lambda value, least: type(value) is not str or len(value) >= least,
-    "maxLength": lambda value, limit: type(value) is not str or len(value) <= limit,
-    "minItems": lambda value, least: type(value) is not list or len(value) >= least,
-    "maxItems": lambda value, limit: type(value) is not list or len(value) <= limit,
-    "minProperties": lambda value, least: type(value) is not dict or len(value) >= least,
-}
-"""Keywords without schemas, each with a predicate of the value and of its own value."""
-_APPLIED: dict[str, tuple[type, Callable[[Any, Any, Schema], Iterable[tuple[Schema | bool, Any]]]]] = {
-    "allOf": (object, lambda parts, value, _: [(part, value) for part in parts]),
-    "properties": (dict, lambda fields, row, _: [(fields[name], row[name]) for name in row if name in fields]),
-    "patternProperties": (
-        dict,
-        lambda fields, row, _: [(fields[one], row[name]) for one in fields for name in row if re.search(one, name)],
-    ),
-    EXTRA: (dict, lambda part, row, schema: [(part, row[name]) for name in _extra_keys(schema, row)]),
-    "propertyNames": (dict, lambda part, row, _: [(part, name) for name in row]),
-    "items": (list, lambda part, items, _: [(part, item) for item in items]),
-    "prefixItems": (list, lambda parts, items, _: zip(parts, items, strict=False)),
-}
-"""Keywords with schemas, each with the type of value that it is about, and the schemas with what they apply to."""
+"""Types in words."""
 
 
 class RowError(NamedTuple):
@@ -212,7 +125,7 @@ def describe_error(error: SchemaError) -> RowError:
     keyword, expected, value, hint = error.keyword, error.expected, error.value, ""
     if keyword == "type":
         kinds = expected if isinstance(expected, list) else [expected]
-        message = f"{quoted(value)} is not {' or '.join(_TYPES[kind][0] for kind in kinds)}"
+        message = f"{quoted(value)} is not {' or '.join(_WORDS[kind] for kind in kinds)}"
         hint = "Leave the field out if there is no value." if value is None else ""
     elif keyword == "required":
         message, hint = _missing(error)

@@ -11,7 +11,8 @@ import json
 import re
 from typing import Any, Literal, NamedTuple
 
-from rag_eval.readers.schema_validation import Contract, is_valid, load_schema
+from rag_eval.common.json_schema import is_valid
+from rag_eval.readers.schema_validation import Contract, load_schema
 
 VERSION = 1
 LONGEST_QID = 200
