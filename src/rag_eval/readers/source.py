@@ -281,9 +281,10 @@ class SourceFile:
 
 def open_regular(path: str, root: str | None) -> BinaryIO:
     """Open a regular file inside ``root``, or inside its folder; raise :class:`Unreadable` for anything else."""
-    if not _is_file_name(path):
-        raise Unreadable("is not a valid file name", "Check the path.")
-    real = refuse_outside(path, root)
+    try:
+        real = refuse_outside(path, root)
+    except ValueError:  # NUL, or half of a surrogate pair
+        raise Unreadable("is not a valid file name", "Check the path.") from None
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
     try:
         handle = os.open(real, flags)
@@ -300,29 +301,13 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
             raise Unreadable(*_FOLDER) from None
         reason = (error.strerror or "unknown reason").lower()
         raise Unreadable(f"cannot be opened: {reason}", "Check its path and permissions.") from None
-    status = os.fstat(handle)
-    if stat.S_ISREG(status.st_mode) and (status.st_size or not _has_content(handle)):
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
         return os.fdopen(handle, "rb", buffering=0)
     os.close(handle)
-    if stat.S_ISREG(status.st_mode):  # like files of /proc, which may never end
-        raise Unreadable("is larger than its stated size", "Name a regular file that is complete.")
-    if stat.S_ISDIR(status.st_mode):
+    if stat.S_ISDIR(mode):
         raise Unreadable(*_FOLDER)
     raise Unreadable("is a device or a pipe, not a file", "Write it to a file first.")
-
-
-def _is_file_name(path: str) -> bool:
-    try:
-        return b"\0" not in path.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return False
-
-
-def _has_content(handle: int) -> bool:
-    try:
-        return bool(os.read(handle, 1))
-    except OSError:
-        return True
 
 
 def refuse_outside(path: str, root: str | None) -> str:
