@@ -755,7 +755,7 @@ def test_pointing_the_gates_elsewhere_does_not_free_the_old_gold(repo):
         ("signoff: {dataset: 123}", "/signoff/dataset: 123 is not"),
         ("signoff:\n  four_eyes: true\n", "eval-gates.yml:2: four_eyes: true requires"),
         ("a: b: c", "not valid YAML"),
-        ("[" * 3000, "nested deeper"),
+        ("[" * 3000, "nest"),
         ("# " + "x" * (1 << 20), "larger than 1 MiB"),
     ],
 )

@@ -12,7 +12,7 @@ from e2e.engine import installed
 from e2e.trim_openapi import PATHS
 from gitrepo import Repo
 from rag_eval.github.api import BOT
-from rag_eval.github.posting import Annotation, Check, post, publish_check
+from rag_eval.github.posting import Annotation, post, publish_check
 from seams import GitHub, GitHubError, Network, marker
 
 NUMBER = 2
@@ -37,17 +37,18 @@ def test_comments_are_made_changed_and_listed(github, client):
 
 
 def test_a_check_run_is_made_found_and_added_to(github, client):
-    check = Check("rag-eval report", "a" * 40, "failure", "Failed gates: chr", "text", "1.1", "https://github.test/run")
+    content = {"name": "rag-eval report", "head_sha": "a" * 40, "conclusion": "failure", "external_id": "1.1"}
+    check = {**content, "details_url": "https://github.test/run"}, "Failed gates: chr", "text"
     notes = [Annotation("warning", f"question {number}", "eval/gold.jsonl", number, "MISSING") for number in range(120)]
-    made, written = publish_check(client, check, notes)
-    assert (written, len(github.annotations), [run.id for run in client.check_runs("a" * 40, check.name)]) == (
+    made, written = publish_check(client, *check, notes)
+    assert (written, len(github.annotations), [run.id for run in client.check_runs("a" * 40, content["name"])]) == (
         120,
         120,
         [made.id],
     )
     github.may_check = False
     with pytest.raises(GitHubError, match="`checks: write`"):
-        publish_check(client, check, notes)
+        publish_check(client, *check, notes)
 
 
 def test_refs_and_refusals(github, client):

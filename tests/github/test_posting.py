@@ -18,7 +18,6 @@ from rag_eval.github.posting import (
     MOST_CHARACTERS,
     ROOM,
     Annotation,
-    Check,
     ReportOrigin,
     publish_check,
     pull_of,
@@ -429,7 +428,8 @@ def test_an_origin_without_a_commit_is_none():
 def annotated(fake, *notes):
     """The annotations that GitHub gets for these notes."""
     api = GitHub(fake.url, "t0ken", "octo/hello", Network(sleep=lambda _: None))
-    _, written = publish_check(api, Check("rag-eval report", HEAD, "failure", "x" * 300, "text"), notes)
+    content = {"name": "rag-eval report", "head_sha": HEAD, "conclusion": "failure"}
+    _, written = publish_check(api, content, "x" * 300, "text", notes)
     assert written == len(fake.annotations)
     return fake.annotations
 

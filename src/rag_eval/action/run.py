@@ -306,21 +306,20 @@ def _check(run: ActionRun, outcome: ActionOutcome) -> str:
         return ""
     failed = outcome.outputs["failed-gates"]
     title = {"passed": "Passed", "failed": f"Failed gates: {failed}" if failed else "Failed"}
-    wanted = posting.Check(
-        name=f"{inputs.comment_id} report",  # the name rag-eval is the job's, which may be a required check
-        head=runner.trigger.head,
-        conclusion="failure" if outcome.code else "neutral" if outcome.failed else "success",
-        title=title.get(outcome.verdict, "Nothing was judged"),
-        summary=outcome.text(posting.MOST_CHECK_CHARACTERS, len),
-        attempt=runner.by,
-        details=runner.address,
-    )
+    content = {
+        "name": f"{inputs.comment_id} report",  # the name rag-eval is the job's, which may be a required check
+        "head_sha": runner.trigger.head,
+        "conclusion": "failure" if outcome.code else "neutral" if outcome.failed else "success",
+        "external_id": runner.by,
+        "details_url": runner.address,
+    }
     try:
-        if not wanted.head:
+        if not content["head_sha"]:
             raise UsageError("the event names no commit.")
         if not inputs.github_token:
             raise UsageError("there is no github-token.")
-        made, written = posting.publish_check(run.open_api(), wanted, outcome.notes)
+        shown = title.get(outcome.verdict, "Nothing was judged"), outcome.text(posting.MOST_CHECK_CHARACTERS, len)
+        made, written = posting.publish_check(run.open_api(), content, *shown, outcome.notes)
     except RagEvalError as error:
         announce("notice", f"No check run: {error} {_report_location(inputs)}")
         return ""

@@ -330,42 +330,26 @@ class Annotation(NamedTuple):
     title: str
 
 
-class Check(NamedTuple):
-    """A check run to write. ``attempt`` names the run's attempt that writes it, ``details`` is its page."""
-
-    name: str
-    head: str
-    conclusion: str
-    title: str
-    summary: str
-    attempt: str = ""
-    details: str = ""
-
-
-def publish_check(api: GitHub, check: Check, notes: Sequence[Annotation]) -> tuple[CheckRun, int]:
+def publish_check(
+    api: GitHub, content: Mapping[str, Any], title: str, summary: str, notes: Sequence[Annotation]
+) -> tuple[CheckRun, int]:
     """Write a check run, and return it and the number of its annotations; raise GitHubError.
 
-    The first request has the conclusion, so the verdict arrives even if annotations fail.
+    ``content`` has the other fields of the request: name, head_sha, conclusion, external_id, details_url. The first
+    request has the conclusion, so the verdict arrives even if annotations fail.
     """
     rows = (_annotation(note) for note in notes[:MOST_CHECK_NOTES])
     batches = iter(lambda: list(islice(rows, _BATCH)), [])
-    output: dict[str, Any] = {"title": one_line(check.title, _LONGEST_TITLE), "summary": check.summary}
-    first = next(batches, [])
-    content = {
-        "name": check.name,
-        "head_sha": check.head,
-        "status": "completed",
-        "conclusion": check.conclusion,
-        "output": {**output, "annotations": first},
-        **({"external_id": check.attempt} if check.attempt else {}),
-        **({"details_url": check.details} if check.details else {}),
-    }
+    output: dict[str, Any] = {"title": one_line(title, _LONGEST_TITLE), "summary": summary}
+    first, attempt = next(batches, []), content.get("external_id")
+    stated = {name: text for name, text in content.items() if text}
+    request = {**stated, "status": "completed", "output": {**output, "annotations": first}}
 
     def already() -> CheckRun | None:
-        runs = api.check_runs(check.head, check.name) if check.attempt else []
-        return next((run for run in runs if run.external_id == check.attempt), None)
+        runs = api.check_runs(content["head_sha"], content["name"]) if attempt else []
+        return next((run for run in runs if run.external_id == attempt), None)
 
-    created, written = api.create_check_run(content, already), len(first)
+    created, written = api.create_check_run(request, already), len(first)
     for batch in batches:
         if not api.add_to_check_run(created.id, {**output, "annotations": batch}):
             break

@@ -37,7 +37,6 @@ from rag_eval.readers.schema_validation import (
     describe_in_yaml,
     load_schema,
     schema_errors,
-    unknown_key,
     whole,
 )
 from rag_eval.readers.source import MIB, YAML_MIB, Digest, Reader
@@ -109,7 +108,7 @@ def _faults(value: Any) -> Iterator[RowError]:
     """Yield the faults under the schema, otherwise those that no schema can express."""
     schema = load_schema("eval-gates", Decimal)  # as the file's numbers: 0.0001 is less than the nearest float
     if errors := sorted(schema_errors(schema, value), key=lambda error: pointer(error.path)):
-        faults = [fault for error in errors for fault in _worded(error)]
+        faults = list(map(_worded, errors))
         wrong = {fault.where.rpartition("/")[0] for fault in faults if fault.keyword == _WRONG_SIDE}
         # A bound on the wrong side explains the missing bound.
         yield from (fault for fault in faults if fault.where not in wrong or fault.keyword not in _LACKING)
@@ -169,26 +168,22 @@ def _slice_faults(value: dict[str, Any]) -> Iterator[RowError]:
             yield RowError(where, f"{quoted(name, 60)} is not a slice", f"Write {form}. {hint}")
 
 
-def _worded(error: SchemaError) -> Iterator[RowError]:
-    """Yield the faults of an error: unknown metrics and bounds on the wrong side by their names."""
+def _worded(error: SchemaError) -> RowError:
+    """Return an error in words: an unknown metric or a bound on the wrong side by its name."""
     if error.keyword != EXTRA:
-        yield describe_in_yaml(error)
-        return
-    path = error.path
+        return describe_in_yaml(error)
+    path, key = error.path, error.expected
+    where = pointer((*path, key))
     depth = len(path) - 1 if path[:1] == ("gates",) else len(path) - 3 if path[:2] == ("slices", "gates") else -1
-    for index, key in enumerate(error.expected):
-        hint = index < SHOWN  # the others are only counted, because a search for similar names is slow
-        if depth == 0 and not find(key):
-            message = f"unknown metric {quoted_name(key, 60)}"
-            yield RowError(pointer((*path, key)), message, suggestion(key) if hint else "")
-        elif depth == 1 and key in _OTHER_SIDE and (measure := find(str(path[-1]))):
-            message = f"'{key}' on {path[-1]}, for which {measure.metric.better} is better"
-            yield RowError(pointer((*path, key)), message, f"Use '{_OTHER_SIDE[key]}'.", _WRONG_SIDE)
-        elif not path and find(key):
-            message = f"the metric {quoted_name(key, 60)} is not below gates"
-            yield RowError(pointer((key,)), message, "Write it under gates:, two spaces further in.")
-        else:
-            yield unknown_key(error, key, hint=hint)
+    if depth == 0 and not find(key):
+        return RowError(where, f"unknown metric {quoted_name(key, 60)}", suggestion(key))
+    if depth == 1 and key in _OTHER_SIDE and (measure := find(str(path[-1]))):
+        message = f"'{key}' on {path[-1]}, for which {measure.metric.better} is better"
+        return RowError(where, message, f"Use '{_OTHER_SIDE[key]}'.", _WRONG_SIDE)
+    if not path and find(key):
+        message = f"the metric {quoted_name(key, 60)} is not below gates"
+        return RowError(where, message, "Write it under gates:, two spaces further in.")
+    return describe_in_yaml(error)._replace(where=where)
 
 
 def _policy(document: YamlDocument, path: str) -> Policy:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import cache
 from itertools import islice
@@ -32,7 +32,7 @@ class SchemaError(Struct, frozen=True):
     """A value that a keyword of its schema refuses.
 
     ``expected`` is the value of the keyword; for ``required`` the name of one missing field, for
-    ``additionalProperties`` the unknown keys.
+    ``additionalProperties`` one unknown key.
     """
 
     keyword: str
@@ -94,9 +94,11 @@ def schema_errors(schema: Schema, value: Any) -> list[SchemaError]:
             # jsonschema raises one error for each missing field and names it only in its message.
             expected = next(name for name in expected if error.message.startswith(repr(name)))
         elif keyword == EXTRA:
-            expected = extra_keys(error.schema, error.instance)
+            keys = extra_keys(error.schema, error.instance)
+            errors += [SchemaError(EXTRA, key, error.instance, error.schema, path) for key in keys]
+            continue
         errors.append(SchemaError(keyword, expected, error.instance, error.schema, path))
-    return errors
+    return errors[:_MOST]
 
 
 _WORDS = {
@@ -131,9 +133,8 @@ def describe_error(error: SchemaError) -> RowError:
         message, hint = _missing(error)
     elif keyword == EXTRA:
         known = error.schema.get("properties", {})
-        names = ", ".join(quoted_name(key, 40) for key in expected[:3]) + (", …" if len(expected) > 3 else "")
-        message = f"unknown key {names}"
-        hint = " ".join(filter(None, (did_you_mean(key, known) for key in expected[:3]))) or _known_keys(known)
+        message = f"unknown key {quoted_name(expected, 40)}"
+        hint = did_you_mean(expected, known) or f"Known keys: {one_line(', '.join(known), 200)}."
     elif keyword == "enum":
         shown = quoted_name(value) if isinstance(value, str) else quoted(value)
         message = f"{shown} is not one of {', '.join(map(quoted, expected))}"
@@ -153,19 +154,8 @@ def describe_error(error: SchemaError) -> RowError:
     return RowError(pointer(error.path), message, _schema_hint(error) or hint, keyword)
 
 
-def unknown_key(error: SchemaError, key: str, *, hint: bool) -> RowError:
-    """Return the error of one unknown key; a ``hint`` costs a search for similar names."""
-    known = error.schema.get("properties", {})
-    text = (_schema_hint(error) or did_you_mean(key, known) or _known_keys(known)) if hint else ""
-    return RowError(pointer((*error.path, key)), f"unknown key {quoted_name(key, 40)}", text, EXTRA)
-
-
 def _schema_hint(error: SchemaError) -> str:
     return str(error.schema.get(f"x-hint-{error.keyword}", "") or error.schema.get("x-hint", ""))
-
-
-def _known_keys(names: Iterable[str]) -> str:
-    return f"Known keys: {one_line(', '.join(names), 200)}."
 
 
 def _missing(error: SchemaError) -> tuple[str, str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from typing import Any, Literal, NamedTuple
 
 from rag_eval.common.json_schema import is_valid
@@ -27,11 +26,6 @@ def is_valid_field(name: str, value: Any) -> bool:
     """Return whether a record may have a value in one of its :data:`FIELDS`."""
     schema = load_schema("signoff")
     return is_valid(schema["properties"][name], value, schema)
-
-
-def matches(pattern: str, value: Any) -> bool:
-    """Return whether ``value`` is a string that matches ``pattern`` completely."""
-    return isinstance(value, str) and re.fullmatch(pattern, value) is not None
 
 
 class HashChange(NamedTuple):

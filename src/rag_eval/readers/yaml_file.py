@@ -48,13 +48,7 @@ class YamlDocument(Struct, frozen=True):
 
 def parse(text: str) -> YamlDocument:
     """Return the one document of ``text``; an empty text is an empty mapping. Raise :class:`YamlError`."""
-    try:
-        return _DocumentBuilder(text, _LOADER).document()
-    except YamlError as error:
-        if "nesting depth" not in error.message:
-            raise
-        # libyaml 0.2.6 reads ahead to its own limit of 1,000 levels; the Python scanner stops at the 33rd.
-        return _DocumentBuilder(text, yaml.SafeLoader).document()
+    return _DocumentBuilder(text).document()
 
 
 def read_mapping(reader: Reader, path: str) -> dict[str, Any]:
@@ -84,12 +78,12 @@ def _plain(value: Any) -> Any:
 
 
 class _DocumentBuilder:
-    def __init__(self, text: str, loader: Any) -> None:
+    def __init__(self, text: str) -> None:
         # libyaml would report errors while it reads on, and give the position in bytes.
         if match := yaml.reader.Reader.NON_PRINTABLE.search(text):
             line, column = text.count("\n", 0, match.start()) + 1, match.start() - text.rfind("\n", 0, match.start())
             raise YamlError(f"U+{ord(match[0]):04X} is not allowed in YAML", "Remove it.", column, line)
-        self._loader = loader(text)
+        self._loader = _LOADER(text)
         self._positions: dict[str, tuple[int, int]] = {}
 
     def document(self) -> YamlDocument:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import read_json
-from rag_eval.readers.signoff_record import HashChange, matches
+from rag_eval.readers.signoff_record import HashChange
 from rag_eval.readers.source import PACKED, Reader
 from rag_eval.run.authority import WorkTree
 from rag_eval.run.inputs import open_policy
@@ -147,7 +148,7 @@ def run_freeze(args: Namespace) -> int:
       rag-eval gold freeze v1.0
       rag-eval gold freeze v1.0 --check
     """
-    if not matches(TAG, args.tag):
+    if not re.fullmatch(TAG, args.tag):
         allowed = "Use up to 64 letters, digits, dashes, underscores and single dots, such as v1.0"
         raise UsageError(f"{quoted(args.tag)} is not a valid tag. {allowed}")
     reader, digest = Reader(ProblemCollector()), sha256()
