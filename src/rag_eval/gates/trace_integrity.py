@@ -11,10 +11,12 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain
 
+from msgspec.structs import replace
+
 from rag_eval.cases import PHRASE_LIMIT, Case, refused_in_words
 from rag_eval.cases.ranking import evidence_ids
 from rag_eval.common.escaping import quoted, some
-from rag_eval.contract import Gold, Settings
+from rag_eval.contract import Answer, Gold, Settings
 from rag_eval.errors import Finding, Level
 from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, HALF, guards, is_tenth
 from rag_eval.gates.policy import MARGINS, Policy
@@ -28,7 +30,7 @@ _PROBES = 40  # items whose expected text is searched in other answers
 _PADDED = 0.5  # share of the expected answers of other questions
 _SIMILARITY = 0.6  # share of the words of two claims
 _FEW_WORDS = 3
-_LONGEST_REFUSAL = 4_000  # characters that are searched for hidden text
+_LONGEST_HIDDEN = 4_000  # characters of a text that is searched for hidden parts
 _LONG_ANSWER = 10  # words; a shorter expected answer may be repeated by chance
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")  # as JSON writes letters
 _FACT = re.compile(r"\d+|(?<=[a-z,] )[A-Z][a-z]+")
@@ -53,6 +55,20 @@ def hidden_answers(answers: Sequence[Case]) -> Iterator[Finding]:
         yield Finding("hidden-answers", "error", message, "Write the answer as plain text.")
 
 
+def hidden_support(answers: Sequence[Case]) -> Iterator[Finding]:
+    """Find answers that have sentences which the chunks support only in text that HTML and Markdown do not show."""
+    unseen = []
+    for answer in answers:
+        shown = visible(answer.claim) if len(answer.claim) <= _LONGEST_HIDDEN else answer.claim
+        if shown != answer.claim and any(answer.verdicts):
+            trace = replace(answer.trace, answer_json=Answer(shown, answer.trace.citations))
+            unseen += [] if any(Case(answer.gold, trace, answer.settings).verdicts) else [answer.gold.qid]
+    if is_tenth(len(unseen), len(answers)):
+        message = f"{len(unseen)} of {len(answers)} answers have what the chunks support only where no reader sees it"
+        message += f", such as in a comment of HTML: {some(unseen, _SHOWN, quoted)}"
+        yield Finding("hidden-answers", "error", message, "Write the answer as plain text.")
+
+
 def hidden_refusals(refusals: Sequence[Case]) -> Iterator[Finding]:
     """Find refusals that refuse only in text that HTML and Markdown do not show: readers see an answer, or nothing."""
     worded = (case for case in refusals if case.claim and not (case.is_refusal_token or case.blocked))
@@ -66,7 +82,7 @@ def hidden_refusals(refusals: Sequence[Case]) -> Iterator[Finding]:
 def _is_seen_refusal(case: Case) -> bool:
     claim = case.claim
     is_phrase_seen = any(is_shown(phrase, claim.lower()) for phrase in case.settings.phrases)
-    return is_phrase_seen or len(claim) > _LONGEST_REFUSAL or refused_in_words(visible(claim), case.settings)
+    return is_phrase_seen or len(claim) > _LONGEST_HIDDEN or refused_in_words(visible(claim), case.settings)
 
 
 def constant_answers(answers: Sequence[Case]) -> Iterator[Finding]:
@@ -240,7 +256,7 @@ def marked_refusals(refusals: Iterable[Case], settings: Settings) -> Iterator[Fi
     if len(marked) < FEWEST_CASES:
         return
     builtin = _with_builtin(settings)
-    texts = [(visible(case.claim[:_LONGEST_REFUSAL]), case) for case in marked]
+    texts = [(visible(case.claim[:_LONGEST_HIDDEN]), case) for case in marked]
     answers = [case for text, case in texts if _states_fact(text, case) and not refused_in_words(text, builtin)]
     if len(answers) >= max(FEWEST_CASES, HALF * len(marked)):
         message = f"{len(answers)} of {len(marked)} texts that their traces mark with abstained do not read as refusals"

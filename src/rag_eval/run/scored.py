@@ -183,6 +183,7 @@ def _check_answers(
         *trace_integrity.padded_answers(right, golds.values(), f"{seed} {len(golds)}"),
         *trace_integrity.constant_answers(right),
         *trace_integrity.hidden_answers(right),
+        *trace_integrity.hidden_support(judged),
         *trace_integrity.hidden_refusals(cases["refused"]),
         *trace_integrity.copied_answers(judged, policies, settings.safety.verbatim_words),
         *trace_integrity.answers_from_gold(judged),
