@@ -488,6 +488,25 @@ def test_all_gates_of_the_base_for_the_gold_are_tried_under_the_first_ones_of_a_
     assert "'rag6/eval-gates.yml' has gates for the same gold set, and this run fails mrr" in result
 
 
+def test_a_system_that_is_added_with_questions_of_another_is_told_why_its_gates_apply(project, score):
+    lines = "gold: gold.jsonl\ntrace: ../runs/trace.jsonl\ncompleteness: {unknown: 9}\n"
+    project.write("hr/gold.jsonl", json_lines(GOLDS))
+    project.write("hr/eval-gates.yml", gates(lines))
+    project.put(gates=None, gold=None)
+    project.done("one system")
+    project.branch("pr")
+    project.write("sales/gold.jsonl", json_lines(GOLDS[:6]))
+    project.write("sales/eval-gates.yml", gates(lines))
+    project.done("another system")
+    notes = [note["message"] for note in score("--gates", "sales/eval-gates.yml")["notes"]]
+    why = "the gates of 'hr/eval-gates.yml' apply too, because some of their questions are asked here"
+    assert f"{why}. To add another system, first merge its folder: docs/several.md" in notes
+    project.git("mv", "hr", "people")
+    project.git("rm", "-rq", "sales")
+    project.done("only renamed")
+    assert not any("apply too" in note["message"] for note in score("--gates", "people/eval-gates.yml")["notes"])
+
+
 def test_a_system_that_moves_as_it_is_keeps_its_gates_beside_others_about_the_same_questions(project, score):
     lines = "gold: gold.jsonl\ntrace: ../runs/trace.jsonl\ncompleteness: {unknown: 9}\n"
     for folder, count, metric in ("all", 8, "chr"), ("smoke", 4, "mrr"):

@@ -89,6 +89,7 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
         through = tuple(sorted(set(loosened_gates(effects.base, effects.head))))
         moved = PolicyChange("the gates file", "looser", json.dumps(old), json.dumps(new) if new else None, through)
         changed = [moved, *changed]
+        notes += _copied_gates(context.authority, old, new, head.file)
     of_base = {*freed_findings["integrity"]}
     findings = [
         *(item._replace(fix=_MERGE_LEVEL) if item.code in of_base else item for item in report.findings),
@@ -150,6 +151,14 @@ def _stated(head: Policy, base: Policy) -> dict[str, Any]:
         if section in stated:
             stated[section] = with_paths(base.stated.get(section, {}), stated[section], names)
     return stated
+
+
+def _copied_gates(authority: Authority, old: str | None, new: str | None, file: str) -> Iterator[Note]:
+    """Yield a note if gates of the base apply to a new gates file beside them, as of a system that is added."""
+    before, after = authority.gates, authority.after
+    if old and new and before and read(after, old) is not None and read(before, new) is None:
+        message = f"the gates of {quoted(old, 60)} apply too, because some of their questions are asked here"
+        yield Note(file, 0, f"{message}. To add another system, first merge its folder: docs/several.md")
 
 
 def _key_changes(context: ReviewContext) -> list[PolicyChange]:
