@@ -165,7 +165,10 @@ def _missing(error: SchemaError) -> tuple[str, str]:
     close = get_close_matches(name, unknown, n=1, cutoff=0.6)
     if close:
         return f"'{name}' is missing", f"Rename {quoted(close[0])} to '{name}'."
-    written_by_hand = str(error.schema.get("$id", "")).endswith(_BY_HAND)
+    schema = str(error.schema.get("$id", ""))
+    if schema.endswith("/verdict.schema.json"):
+        return f"'{name}' is missing", "Let rag-eval judge write this file. It imports no verdicts of other tools."
+    written_by_hand = schema.endswith(_BY_HAND)
     examples = error.schema["properties"].get(name, {}).get("examples") if written_by_hand else None
     if examples and _must_be_empty(name, error.value):
         return f"'{name}' is missing", f"Add {json.dumps(name)}: []"
