@@ -167,7 +167,8 @@ def run(args: argparse.Namespace) -> int:
                 text += "      - id: rag-eval-gold-signoff\n"
             write(path, text)
             print_lines(f"wrote  {path}")
-    answer = f"{source.first}, then: {source.command} && rag-eval score"
+    again = " --force" if args.collect else ""
+    answer = f"{source.first}, then: {source.command}{again} && rag-eval score"
     steps = _NEXT_IMPORTED if is_imported else _NEXT_KEPT if has_questions else _NEXT
     steps = steps.format(answer=answer)
     steps += _SIGN if args.signoff else ""
