@@ -34,6 +34,7 @@ BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 PACKED = (_GZIP, b"\x28\xb5\x2f\xfd")  # the latter is zstd
 RELATIVE = "Give the path relative to the workspace, without ${{ github.workspace }}."
+_OF_SYSTEM = " Your system writes it: docs/trace.md. In CI, see the log of the job that runs it."
 _USUAL = DEFAULT_GOLD, DEFAULT_TRACE, *GATES_FILES
 _SLASHES = "Write the path with forward slashes."
 _FOLDER = "is a folder, not a file", "Name the file in it."
@@ -291,7 +292,7 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
     except FileNotFoundError:
         fix = "Check the path."
         if path in _USUAL:
-            fix += " Your system writes it: docs/trace.md." if path == DEFAULT_TRACE else ""
+            fix += _OF_SYSTEM if path == DEFAULT_TRACE else ""
             fix += " To create the usual files, run: rag-eval init"
         elif "\\" in path and os.sep == "/":
             fix = _SLASHES
