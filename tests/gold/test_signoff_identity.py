@@ -249,7 +249,7 @@ def test_a_listed_signer_has_to_approve():
 def test_whom_to_ask_is_said():
     rules = REVIEW._replace(four_eyes=True)
     (finding,) = check(BASE, Side(EDITED, files(record())), rules, proof=wrote("ann")._replace(approvals=[]))
-    assert finding.fix == "Ask one of these to approve the pull request: Bob, Cy"
+    assert finding.fix == "Ask one of these to approve, then run this check again: Bob, Cy"
 
 
 def test_with_four_eyes_no_author_approves_but_authors_may_record():
@@ -461,13 +461,13 @@ SAYINGS = [
         Side(EDITED, files(OURS)),
         {"policy": REVIEW, "proof": Proof(approvals=[])},
         """gold: [no-approval] no signer has approved the last commit
-        => Ask one of these to approve the pull request: Ann, Bob, Cy""",
+        => Ask one of these to approve, then run this check again: Ann, Bob, Cy""",
     ),
     (
         Side(EDITED, files(OURS)),
         {"policy": REVIEW._replace(four_eyes=True), "proof": ALL_WROTE},
         """gold: [no-approval] no signer other than the authors of the change has approved the last commit
-        => Ask one of these to approve the pull request: a signer who is not an author of the change""",
+        => Ask one of these to approve, then run this check again: a signer who is not an author of the change""",
     ),
     (
         Side(EDITED, files(OURS)),

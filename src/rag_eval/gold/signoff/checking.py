@@ -210,7 +210,7 @@ def _unapproved(policy: SignoffPolicy, proof: Proof) -> Iterator[Finding]:
     if is_asked and {login.lower() for login in reviewers}.isdisjoint(login.lower() for login in approvals or ()):
         asked = ", ".join(reviewers[:_SHOWN]) or "a signer who is not an author of the change"
         who = "no signer other than the authors of the change" if policy.four_eyes else "no signer"
-        fix = f"Ask one of these to approve the pull request: {asked}"
+        fix = f"Ask one of these to approve, then run this check again: {asked}"
         yield Finding("no-approval", "error", f"{who} has approved the last commit", fix, policy.gold)
     unresolved = sorted({author.name for author in proof.authors or () if not author.login})
     for name in unresolved if policy.four_eyes else ():
