@@ -218,7 +218,7 @@ def _overrides(context: ReviewContext) -> Iterator[Finding]:
     paths = filter(None, map(authority.inside, (head.trace, os.path.realpath(head.trace))))
     if authority.gates is not None and any(_has_file(authority.after, path, in_submodule=True) for path in paths):
         message = "the traces are committed in git, so they may not be from this run"
-        fix = "Write the traces in the job, remove the file from git (git rm --cached), and add it to .gitignore."
+        fix = "Write the traces in the job, run git rm --cached on the file, and add it to .gitignore."
         yield Finding("traces-tracked", "warning", message, fix, head.trace)
 
 
