@@ -41,6 +41,16 @@ _ANSWERS = set("""
     datasource_item sample conversation inputs.conversation testCases test_cases testRunData test_results actualOutput
     conversationalTestCases test_cases_lookup_map
 """.split())  # fmt: skip
+
+
+class Recognised(NamedTuple):
+    """The format for traces and for gold ('' for none), and the evidence for it."""
+
+    trace: str
+    gold: str
+    why: str
+
+
 _RANKS = re.compile(rb'\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d')
 _PAIRS = re.compile(rb'\{\s*"queries"\s*:\s*\{')
 _PAGE = re.compile(  # of an API, with its number and size before its list
@@ -48,6 +58,16 @@ _PAGE = re.compile(  # of an API, with its number and size before its list
     rb'\s*"(?:data|runs|items|traces|events|content|calls|records)"\s*:\s*\[(?=\s*\{)'
 )
 JUDGED = re.compile(rb"\[(?:PASS|FAIL|ERROR)\] \(-?\d+\.\d\d")  # how older versions of promptfoo write outputs in CSV
+_OF_TEXT = tuple((re.compile(pattern), form) for pattern, form in (
+    (rb"\A- ", Recognised("table", "table-gold", "records in YAML")),
+    (rb"\A(?:\S+[ \t]+){3}\d+[ \t]+-?[\d.]+(?:[eE][-+]?\d+)?(?:[ \t]+\S+)?\s*?(?:\n|\Z)",
+     Recognised("trec-run", "", "a rank and a score in columns four and five")),
+    (rb"\A\S+[ \t]+[\w-]+[ \t]+\S+[ \t]+-?\d+\s*?(?:\n|\Z)",
+     Recognised("", "trec-qrels", "four columns, the last is an integer")),
+    (rb"\Aquery-id\s+corpus-id\s", Recognised("", "beir", "the header query-id, corpus-id")),
+    (JUDGED.pattern, Recognised("promptfoo-trace", "promptfoo", "outputs with verdicts")),
+))  # fmt: skip
+"""Texts other than JSON, CSV and objects in YAML."""
 _DATASET = re.compile(rb'\A\{\s*"data"\s*:\s*(?=\{\s*"dataset_id")')
 _NAME = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*(:?)')
 # Formats for traces and for gold, and the alternative sets of keys that show them; the first line that matches counts.
@@ -150,14 +170,6 @@ IMPORTERS: dict[str, Importer] = {
     ),
     "rag-server-run": Importer("report", "RUN.json", "a RAG server's saved run, as a baseline", "rag_server", "", 1),
 }
-
-
-class Recognised(NamedTuple):
-    """The format for traces and for gold ('' for none), and the evidence for it."""
-
-    trace: str
-    gold: str
-    why: str
 
 
 class ImportInputs(Protocol):
@@ -301,39 +313,16 @@ def written(row: Row) -> str:
 
 def detect(head: bytes) -> Recognised | None:
     """Recognise a file by its first bytes; return None for an unknown one. ``head`` may end anywhere."""
-    from rag_eval.importers.documents import YAML_LIST
+    from rag_eval.importers.documents import csv_header
 
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text[:1] in (b"{", b"["):
         record = _first_record(text)
         by_keys = None if record is None else _of_keys(record, "keys") or _of_spans(record, text[:_LONGEST])
         return by_keys or _of_ranks(text[:_LONGEST])
-    if text.startswith(YAML_LIST):
-        return Recognised("table", "table-gold", "records in YAML")
-    return _of_lines(text) or _of_columns(text)
-
-
-def _of_lines(text: bytes) -> Recognised | None:
-    """Recognise a run or judgements of TREC or BEIR."""
-    from rag_eval.importers.unwrap import number
-
-    fields = text.partition(b"\n")[0].decode("utf-8", "replace").split()
-    if len(fields) in (5, 6) and fields[3].isdigit() and number(fields[4]) is not None:
-        return Recognised("trec-run", "", "a rank and a score in columns four and five")
-    if len(fields) == 4 and fields[1].replace("-", "").isalnum() and fields[3].lstrip("-").isdigit():
-        return Recognised("", "trec-qrels", "four columns, the last is an integer")
-    if fields[:2] == ["query-id", "corpus-id"]:
-        return Recognised("", "beir", "the header query-id, corpus-id")
-    return None
-
-
-def _of_columns(text: bytes) -> Recognised | None:
-    """Recognise CSV, or promptfoo's YAML."""
-    from rag_eval.importers.documents import csv_header
-
+    if form := next((form for pattern, form in _OF_TEXT if pattern.search(text)), None):
+        return form
     columns = csv_header(text)
-    if columns and JUDGED.search(text):
-        return Recognised("promptfoo-trace", "promptfoo", "outputs with verdicts")
     keys = re.findall(r"(?m)^(evalId|results|prompts|providers|tests):", text.decode("latin-1"))  # promptfoo's YAML
     if keys or len(columns) < 2:
         return _of_keys(dict.fromkeys(keys), "keys")
