@@ -16,7 +16,7 @@ import msgspec
 
 from rag_eval.common.paths import shell_line
 from rag_eval.importers import ImportInputs, Row
-from rag_eval.importers.unwrap import as_dict
+from rag_eval.importers.unwrap import as_dict, decoded
 
 Part = TypeVar("Part")
 _RAW = msgspec.json.Decoder(msgspec.Raw)
@@ -285,6 +285,8 @@ def yaml_value(inputs: ImportInputs, path: str) -> Any:
 
 def cell_value(text: str) -> Any:
     """Return the list or object in a CSV cell, as JSON or as Python prints it; any other text is unchanged."""
+    if text.lstrip()[:2] in ('"[', '"{') and isinstance(inner := decoded(text), str):
+        text = inner  # a list that was written as JSON twice
     if len(text) <= _LONGEST_CELL and (array := _ARRAY.fullmatch(text.strip())):
         text = array[1]
     if text.lstrip()[:1] not in ("[", "{") or len(text) > _LONGEST_CELL:

@@ -16,7 +16,7 @@ _OLD = {"question": "user_input", "answer": "response", "contexts": "retrieved_c
 _META = ("persona_name", "query_style", "query_length", "synthesizer_name", "evolution_type", "episode_done")
 _READ = {*_META, *"""
     user_input response multi_responses retrieved_contexts retrieved_context_ids reference reference_contexts
-    reference_context_ids ground_truths qid id question_id
+    reference_context_ids ground_truths answers qid id question_id
 """.split()}  # fmt: skip
 
 
@@ -27,7 +27,7 @@ def golds(conversion: Conversion) -> Iterator[Row]:
         contexts = conversion.list_of(row, "reference_contexts")
         ids = conversion.list_of(row, "reference_context_ids")
         reference = row.get("reference")
-        if isinstance(truths := row.get("ground_truths"), list) and truths:
+        if isinstance(truths := row.get("ground_truths", row.get("answers")), list) and truths:
             reference = truths[0] if reference is None else reference
             account.dropped("other texts of ground_truths", "the first is the expected answer", len(truths) - 1)
         if contexts and not ids:
