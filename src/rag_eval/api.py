@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.analysis.report import Report as AnalysisReport
 from rag_eval.common.escaping import quoted
+from rag_eval.common.writing import write
 from rag_eval.errors import MissingExtra, Problem, UsageError
 from rag_eval.gates.selection import gold_fields
 from rag_eval.metrics import single_score
@@ -83,13 +84,7 @@ class Report(AnalysisReport):
 
     def to_html(self, path: PathLike) -> None:
         """Write the HTML report, one file that loads nothing from elsewhere; raise UsageError if it is unwritable."""
-        html = render(self, "html")
-        try:
-            with open(path, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123 - Path takes no bytes
-                file.write(html)
-        except OSError as error:
-            reason = (error.strerror or "unknown reason").lower()
-            raise UsageError(f"{os.fsdecode(path)} cannot be written: {reason}. Write to another file.") from None
+        write(as_path(path, "path"), render(self, "html"))
 
 
 def score(
