@@ -58,7 +58,7 @@ def columns(line):
 def test_the_verdict_is_the_first_line(rag):
     code, out = rag(*BAD)
     assert code == 1
-    assert out.startswith("FAILED  4 of 8 gates · 6 of 14 questions wrong\n\nfailed gate ")
+    assert out.startswith("FAILED  4 of 8 gates · 6 of 14 questions wrong\n\nGate ")
 
 
 def test_a_passing_run_takes_few_lines(rag):
@@ -70,9 +70,7 @@ def test_a_passing_run_takes_few_lines(rag):
 
 def test_failed_gates_come_before_wrong_questions_and_the_rest_is_counted(rag):
     out = rag(*BAD)[1]
-    positions = [
-        out.index(part) for part in ("failed gate", "precision", "6 of 14 questions fail", "Q02", "Also measured: ")
-    ]
+    positions = [out.index(part) for part in ("Gate", "precision", "6 of 14 questions fail", "Q02", "Also measured: ")]
     assert positions == sorted(positions)
     assert "over_refusal " not in out
     assert re.match(r"Also measured: 4 passed gates, \d+ metrics in 8 groups\. ", out.splitlines()[-1])

@@ -16,7 +16,6 @@ from rag_eval.common.paths import GATES_FILES
 from rag_eval.rendering.document import PLAIN
 from rag_eval.rendering.gates_table import format_bound, format_cases, format_outcome, reason
 from rag_eval.rendering.summary import headline
-from rag_eval.stats.tally import as_float
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
@@ -165,7 +164,6 @@ class _Test(NamedTuple):
     kind: str = ""
     file: str = ""
     line: int = 0
-    seconds: float = 0.0
 
 
 def render_junit(report: Report) -> str:
@@ -224,10 +222,9 @@ def _suite(name: str, tests: Sequence[_Test]) -> ET.Element:
         failures=str(outcomes.count("failure")),
         errors="0",
         skipped=str(outcomes.count("skipped")),
-        time=f"{sum(test.seconds for test in tests):.3f}",
     )
     for test in tests:
-        case = ET.SubElement(suite, "testcase", classname=name, name=test.name, time=f"{test.seconds:.3f}")
+        case = ET.SubElement(suite, "testcase", classname=name, name=test.name)
         if test.file and test.line:
             case.set("file", one_line(test.file, 400))
             case.set("line", str(test.line))
@@ -254,9 +251,7 @@ def _of_gate(report: Report, gate: GateResult) -> _Test:
 def _of_question(report: Report, question: Question) -> _Test:
     paths = report.paths
     name = one_line(question.qid if question.run is None else f"{question.qid} ({question.run})", 200)
-    latency = question.scores.get("latency_total_ms")
-    seconds = as_float(latency) / 1000 if latency is not None else 0.0
-    location = paths.get("gold", ""), question.gold_line, seconds
+    location = paths.get("gold", ""), question.gold_line
     if question.label in GOOD:
         return _Test(name, "", "", "", "", *location)
     message = f"{question.label}: {MEANING[question.label]}"

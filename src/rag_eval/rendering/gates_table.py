@@ -29,6 +29,7 @@ from rag_eval.rendering.document import (
     format_range,
     format_signed,
     format_signed_bound,
+    more,
     paragraphs,
     unit,
 )
@@ -62,11 +63,18 @@ _ORDER = ("failed", "warning", "inconclusive", "no_data", "passed")
 _MOST_ROWS, _MOST_SLICES, _MOST_NOTES, _NAMED = 200, 6, 12, 3
 
 
-def gates(report: Report, formatter: TextFormatter) -> list[Block]:
-    """Return the gates that get a row, and a line for each that needs a note."""
-    notes = bullets(gate_notes(report, report.gates, formatter))
-    default = paragraphs("" if report.gates_file else DEFAULT_GATES)
-    return [table(report, formatter, gates_with_row(report.gates)), *notes, *default]
+def gates(
+    report: Report, formatter: TextFormatter, limit: int = _MOST_ROWS, *, only_broken: bool = False
+) -> list[Block]:
+    """Return the first gates that get a row, and a line for each that needs a note."""
+    judged = [gate for gate in report.gates if gate.broken or not only_broken]
+    rows = gates_with_row(judged)
+    return [
+        *([table(report, formatter, rows[:limit])] if rows else []),
+        *more(len(rows) - limit, formatter.whole),
+        *bullets(gate_notes(report, judged, formatter) if rows else []),
+        *paragraphs("" if report.gates_file else DEFAULT_GATES),
+    ]
 
 
 DEFAULT_GATES = "There is no gates file, so the default gates apply."
@@ -83,13 +91,18 @@ def table(report: Report, formatter: TextFormatter, gates: Sequence[GateResult])
             formatter.figure(format_cases(report, gate)),
             formatter.figure(format_threshold(gate)),
             *([formatter.figure(changes.get((gate.name, gate.slice, gate.origin)) or "–")] if changes else []),
-            f"{formatter.sign(outcome_style(gate))}\u00a0{format_outcome(gate)}",
+            _signed_outcome(gate, formatter),
         ]
         for gate in gates
     ]
     delta = ["Since baseline"] if changes else []
     headers = ["Gate", *(["Set by"] if two_sided else []), "Value", "Cases", "Threshold", *delta, "Outcome"]
     return Table("The gates with their outcomes", headers, rows)
+
+
+def _signed_outcome(gate: GateResult, formatter: TextFormatter) -> str:
+    sign, outcome = formatter.sign(outcome_style(gate)), format_outcome(gate)
+    return outcome if sign in outcome else f"{sign}\u00a0{outcome}"  # a plain sign is a word of the outcome, or empty
 
 
 def by_severity(gates: Iterable[GateResult]) -> list[GateResult]:

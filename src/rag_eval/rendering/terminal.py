@@ -16,7 +16,6 @@ from rag_eval.rendering.document import PLAIN, Paragraph, Table
 
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
-    from rag_eval.gates.policy import GateResult
     from rag_eval.rendering.document import Block, Section
 
 _WIDTH = 100
@@ -28,8 +27,7 @@ _COLOURS |= {"inconclusive": _YELLOW, "warning": _YELLOW, "no data": _YELLOW}
 _COLOURED = re.compile(
     "^(FAILED|PASSED)|(?<=^- )(error|warning)(?= )|(?<=  )(failed|passed|inconclusive|no data)(?=$| \\()", re.MULTILINE
 )
-_SHOWN, _QUESTIONS = 20, 10
-_MORE = "rag-eval score -v shows"
+_SHOWN, _MOST, _QUESTIONS = 20, 200, 10
 FORMATTER = PLAIN
 
 
@@ -150,16 +148,13 @@ def coloured(text: str) -> str:
 
 def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
     """Return a page of plain text: failures and changes, with ``by`` the slices, with ``verbose`` everything."""
-    judged = report.gates if verbose else [gate for gate in report.gates if gate.broken]
-    gates = gates_table.gates_with_row(judged)
     word, _, counts = verdict(report).partition("  ")
     parts = [
         _wrapped(counts, " " * len(f"{word}  "), f"{word}  "),
         _wrapped(summary.left_out(report)),
         write_blocks(summary.authority(report, PLAIN)),
-        _gates(report, judged, gates, verbose=verbose),
+        write_blocks(gates_table.gates(report, PLAIN, _MOST if verbose else _SHOWN, only_broken=not verbose)),
         write_blocks(summary.findings(report, PLAIN)),
-        "" if report.gates_file else gates_table.DEFAULT_GATES,
         write_blocks(cases.failing(report, PLAIN, len(report.questions) if verbose else _QUESTIONS)),
         _titled(summary.POLICY, summary.policy(report, PLAIN)),
         write_blocks([*summary.gold_counts(report, PLAIN), *summary.gold_items(report, PLAIN)]),
@@ -177,9 +172,9 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
         valued = [result for result in report.metrics.values() if result.n]
         groups = quantity(len({result.perspective for result in valued}), "group")
         rest = sum(gate.outcome == "passed" and not gate.is_completeness for gate in report.gates)
-        passed = f"{quantity(rest, 'passed gate')}, " if gates and rest else ""
+        passed = f"{quantity(rest, 'passed gate')}, " if rest and any(gate.broken for gate in report.gates) else ""
         also = f"Also measured: {passed}{quantity(len(valued), 'metric')} in {groups}."
-        parts.append(_wrapped(f"{also} {_MORE} everything."))
+        parts.append(_wrapped(f"{also} rag-eval score -v shows everything."))
     return _join_parts(parts)
 
 
@@ -201,22 +196,3 @@ def verdict(report: Report) -> str:
     reasons.append(f"{wrong} of {total} {unit} wrong" if wrong else right)
     word = "PASSED IN PART" if summary.passed_in_part(report) else report.verdict.upper()
     return f"{word}  {one_line(' · '.join(reasons), 400)}"
-
-
-def _gates(report: Report, judged: Sequence[GateResult], gates: Sequence[GateResult], *, verbose: bool) -> str:
-    """Return the table of ``gates``, those of ``judged`` that get a row, and below it a legend and remarks."""
-    if not gates:
-        return ""
-    outcomes = verbose or any(not gate.blocks or gate.outcome != "failed" for gate in gates)
-    shown = gates if verbose else gates[:_SHOWN]
-    table = gates_table.table(report, PLAIN, shown)
-    rows = [
-        [*cells[:-1], *([gates_table.format_outcome(gate)] if outcomes else [])]
-        for gate, cells in zip(shown, table.rows, strict=True)
-    ]
-    first, *others = map(str.lower, table.headers)
-    headers = [first, *others] if outcomes else [f"failed {first}", *others[:-1]]
-    cut = len(gates) - len(shown)
-    lines = [f"… and {cut} more. {_MORE} all."] if cut else []
-    lines += gates_table.gate_notes(report, judged)
-    return "\n".join([grid(headers, rows), *(_wrapped(line, "  ", "  ") for line in lines)])
