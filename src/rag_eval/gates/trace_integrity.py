@@ -55,11 +55,16 @@ def hidden_answers(answers: Sequence[Case]) -> Iterator[Finding]:
         yield Finding("hidden-answers", "error", message, "Write the answer as plain text.")
 
 
+def _shown(answer: Case) -> str:
+    """Return the claim as its readers see it; a long one is not searched for hidden text."""
+    return visible(answer.claim) if len(answer.claim) <= _LONGEST_HIDDEN else answer.claim
+
+
 def hidden_support(answers: Sequence[Case]) -> Iterator[Finding]:
     """Find answers that have sentences which the chunks support only in text that HTML and Markdown do not show."""
     unseen = []
     for answer in answers:
-        shown = visible(answer.claim) if len(answer.claim) <= _LONGEST_HIDDEN else answer.claim
+        shown = _shown(answer)
         if shown != answer.claim and any(answer.verdicts):
             trace = replace(answer.trace, answer_json=Answer(shown, answer.trace.citations))
             unseen += [] if any(Case(answer.gold, trace, answer.settings).verdicts) else [answer.gold.qid]
@@ -80,9 +85,8 @@ def hidden_refusals(refusals: Sequence[Case]) -> Iterator[Finding]:
 
 
 def _is_seen_refusal(case: Case) -> bool:
-    claim = case.claim
-    is_phrase_seen = any(is_shown(phrase, claim.lower()) for phrase in case.settings.phrases)
-    return is_phrase_seen or len(claim) > _LONGEST_HIDDEN or refused_in_words(visible(claim), case.settings)
+    is_phrase_seen = any(is_shown(phrase, case.claim.lower()) for phrase in case.settings.phrases)
+    return is_phrase_seen or refused_in_words(_shown(case), case.settings)
 
 
 def constant_answers(answers: Sequence[Case]) -> Iterator[Finding]:
@@ -106,8 +110,9 @@ def _group_similar(answers: Iterable[Case]) -> list[list[Case]]:
     """Return the answers in groups of nearly the same claim, each of which also answers the first one's question."""
     groups: list[tuple[str, frozenset[str], list[Case]]] = []
     for answer in answers:
-        claim, texts = answer.claim.lower(), answer.gold.substrings
-        words = frozenset(tokens(answer.claim))
+        shown, texts = _shown(answer), answer.gold.substrings
+        shown = shown if holds_any(texts, shown.lower()) else answer.claim  # the address of a link may be the answer
+        claim, words = shown.lower(), frozenset(tokens(shown))
         for first, known, group in groups:
             answers_both = holds_any(group[0].gold.substrings, claim) and holds_any(texts, first)
             if words == known or (answers_both and _SIMILARITY * len(words | known) <= len(words & known)):
@@ -256,7 +261,7 @@ def marked_refusals(refusals: Iterable[Case], settings: Settings) -> Iterator[Fi
     if len(marked) < FEWEST_CASES:
         return
     builtin = _with_builtin(settings)
-    texts = [(visible(case.claim[:_LONGEST_HIDDEN]), case) for case in marked]
+    texts = [(_shown(case), case) for case in marked]
     answers = [case for text, case in texts if _states_fact(text, case) and not refused_in_words(text, builtin)]
     if len(answers) >= max(FEWEST_CASES, HALF * len(marked)):
         message = f"{len(answers)} of {len(marked)} texts that their traces mark with abstained do not read as refusals"
