@@ -202,13 +202,6 @@ METRICS: dict[str, Metric] = {
 }
 PERSPECTIVES = {name: (module.__doc__ or "").partition("\n")[0].partition(": ")[2] for name, module in _MODULES.items()}
 """The metric groups in the order of reports, each with its description: ``Citations: …`` without the name."""
-_PERSPECTIVE_ALIASES = {
-    "context_quality": ("context",),
-    "generation": ("answers", "groundedness"),
-    "citation": ("citations",),
-    "abstention": ("refusals",),
-    "performance": ("operations",),
-}
 _PLAIN = {
     f"{metric.name}{suffix}": Measure(f"{metric.name}{suffix}", metric, None, fold)
     for metric in METRICS.values()
@@ -265,19 +258,11 @@ def measures(cutoffs: Iterable[int], also: Iterable[str] = ()) -> tuple[Measure,
 
 
 def perspectives_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the named metric groups, in the order of reports; raise UsageError for an unknown name.
-
-    Names from other evaluation tools are accepted too: ``context_quality``, ``abstention``.
-    """
-    wanted = {name: PERSPECTIVES.keys() & _PERSPECTIVE_ALIASES.get(name, (name,)) for name in names}
-    unknown = next((name for name, meant in wanted.items() if not meant), None)
-    if unknown is not None:
-        from difflib import get_close_matches
-
-        close = get_close_matches(unknown[:80], PERSPECTIVES, n=1, cutoff=0.5)
-        meant = f"Did you mean '{close[0]}'? " if close else ""
-        raise UsageError(f"unknown perspective {quoted(unknown, 40)}. {meant}There are: {', '.join(PERSPECTIVES)}")
-    return tuple(name for name in PERSPECTIVES if name in set().union(*wanted.values()))
+    """Return the named metric groups, in the order of reports; raise UsageError for an unknown name."""
+    wanted = dict.fromkeys(names)
+    if unknown := [name for name in wanted if name not in PERSPECTIVES]:
+        raise UsageError(f"unknown perspective {quoted(unknown[0], 40)}. There are: {', '.join(PERSPECTIVES)}")
+    return tuple(name for name in PERSPECTIVES if name in wanted)
 
 
 def column_of(name: str) -> str:
