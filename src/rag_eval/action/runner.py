@@ -9,7 +9,6 @@ import json
 import os
 import re
 import secrets
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -31,7 +30,8 @@ from rag_eval.github.posting import (
     is_comment_id,
     run_address,
 )
-from rag_eval.readers.source import RELATIVE
+from rag_eval.readers.problems import Unreadable
+from rag_eval.readers.source import RELATIVE, open_regular
 from rag_eval.run.options import as_cutoffs
 
 if TYPE_CHECKING:
@@ -130,13 +130,11 @@ def _event(path: str) -> dict[str, Any]:
     if not path:
         return {}
     try:
-        file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with os.fdopen(file, "rb") as opened:  # what was looked at is what is read
-            is_regular = stat.S_ISREG(os.fstat(file).st_mode)
-            data = opened.read(_MOST_EVENT + 1) if is_regular else b""
+        with open_regular(path, None) as file:
+            data = file.read(_MOST_EVENT + 1)
         event = json.loads(data if len(data) <= _MOST_EVENT else b"")  # which is no JSON
         return event if isinstance(event, dict) else {}
-    except (OSError, ValueError, RecursionError):
+    except (OSError, Unreadable, ValueError, RecursionError):
         announce("warning", "The event file cannot be read, so no comment is posted.")
         return {}
 
