@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -112,15 +112,10 @@ class SavedReport(NamedTuple):
 
 
 class StoredReports(NamedTuple):
-    """Stored reports: their labels, oldest first, a function that reads one, and notes on other files."""
+    """Stored reports, each read when it is requested, and notes on other files."""
 
-    labels: Sequence[str]
-    read: Callable[[str], SavedReport]
+    newest_first: Iterator[SavedReport]
     notes: Sequence[str] = ()
-
-    def newest_first(self) -> Iterator[SavedReport]:
-        """Yield each report; it is read when it is requested."""
-        return (self.read(label) for label in reversed(self.labels))
 
 
 def reports_in_folder(folder: str) -> StoredReports:
@@ -140,12 +135,9 @@ def reports_in_folder(folder: str) -> StoredReports:
             (names if name.endswith(_FILES) else others).append(name)
     shown = ", ".join([*(quoted(name, 60) for name in others[:_NAMED]), *(["…"] if len(others) > _NAMED else [])])
     notes = [f"left out: {len(others)} of {quoted(folder, 200)} without a report: {shown}"] if others else []
-
-    def read(name: str) -> SavedReport:
-        label = os.fsencode(name).decode("utf-8", "replace")  # names need not be UTF-8
-        return _report(label, str(Path(folder, name)), folder)
-
-    return StoredReports(names, read, notes)
+    labels = {name: os.fsencode(name).decode("utf-8", "replace") for name in names}  # names need not be UTF-8
+    reports = (_report(labels[name], str(Path(folder, name)), folder) for name in reversed(names))
+    return StoredReports(reports, notes)
 
 
 def reports_in_git(ref: str, file: str) -> StoredReports:
@@ -164,9 +156,8 @@ def reports_in_git(ref: str, file: str) -> StoredReports:
     named = ", ".join([*gone[:_NAMED], *(["…"] if len(gone) > _NAMED else [])])
     notes = [f"{quoted(path, 200)} is not in {named}"] if gone else []
     notes += ["this clone is shallow: older reports are not in it. Fetch them: fetch-depth: 0"] if git.shallow else []
-    return StoredReports(
-        list(versions_by_commit), lambda commit: _report(commit, commit, None, versions_by_commit), notes
-    )
+    reports = (_report(commit, commit, None, versions_by_commit) for commit in reversed(versions_by_commit))
+    return StoredReports(reports, notes)
 
 
 def _by_number(name: str) -> tuple[list[tuple[int, str]], str]:

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     stored = reports_in_git(args.ref, args.file) if args.ref else reports_in_folder(args.words[-1])
     print_notes(*stored.notes, quiet=args.quiet)
     points: list[Point] = []
-    for reading in stored.newest_first():
+    for reading in stored.newest_first:
         print_notes(*filter(None, [reading.why]), quiet=args.quiet)
         if reading.report is not None:
             names = names or gated_metrics(reading.report)
