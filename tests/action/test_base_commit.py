@@ -187,7 +187,7 @@ def event_of(project, **more):
 def histories(project, served):
     tree = WorkTree(str(project.path))
     api = GitHub(served.url, "t0ken", "octo/hello")
-    return {"api": lambda: ApiHistory(api, tree), "git": lambda: GitHistory(Git(str(project.path), foreign=True))}
+    return {"api": lambda: ApiHistory(api, tree), "git": lambda: GitHistory(str(project.path), foreign=True)}
 
 
 def decided(project, served, trigger, gates_ref="base", through=("api", "git")):

@@ -289,17 +289,14 @@ class ApiHistory:
         return self._api
 
 
-class GitHistory:
+class GitHistory(Git):
     """The repository in the checkout. Its names are not trusted: an earlier step may have moved them."""
 
     through = "git"
 
-    def __init__(self, git: Git) -> None:
-        self._git = git
-
     def parents(self, commit: str) -> list[str]:
         """Return the ids of a commit's parents."""
-        return parents(self._git.raw("commit", commit))
+        return parents(self.raw("commit", commit))
 
     def named(self, ref: str) -> str:
         """Return an id unchanged; raise RagEvalError for a name, which a step of the job can change."""
@@ -317,8 +314,4 @@ class GitHistory:
 
     def merge_base(self, first: str, other: str) -> str:
         """Return the best common ancestor of two commits."""
-        return self._git.verified_merge_base(first, other)
-
-    def at(self, commit: str) -> CommitTree:
-        """Return the files of a commit."""
-        return self._git.at(commit)
+        return self.verified_merge_base(first, other)

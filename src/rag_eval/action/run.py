@@ -34,7 +34,6 @@ from rag_eval.common.guard import OUT_OF_MEMORY, is_out_of_memory
 from rag_eval.common.paths import usual_gates
 from rag_eval.common.writing import write_together
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, RagEvalError, UsageError
-from rag_eval.git.plumbing import Git
 from rag_eval.github import posting
 from rag_eval.github.api import GitHub, Network
 from rag_eval.github.posting import Annotation, CommentBody, marker
@@ -226,7 +225,7 @@ def _authority(run: ActionRun) -> Authority | None:
     if not runner.trigger.name:
         return None
     head = WorkTree(_root(run))
-    histories = (lambda: ApiHistory(run.open_api(), head), lambda: GitHistory(Git(head.top, foreign=True)))
+    histories = (lambda: ApiHistory(run.open_api(), head), lambda: GitHistory(head.top, foreign=True))
     decider = authority(runner.trigger, inputs.gates_ref, inputs.signoff, head, histories)
     decider = decider._replace(workflow=runner.workflow_file)
     number = runner.pull_request or runner.trigger.queued
