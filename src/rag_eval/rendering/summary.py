@@ -212,17 +212,38 @@ def _from_difference(old: str | None, new: str | None) -> tuple[str | None, str 
 
 
 def gold(report: Report, formatter: TextFormatter, limit: int = _ITEMS) -> list[Block]:
-    """Count and list the changed gold items, with the gates that change with them and the required sign-off."""
-    blocks, signed_at = [*gold_counts(report, formatter), *gold_items(report, formatter, limit)], report.signed_at
-    if not blocks or signed_at is None:
-        return blocks
+    """Count and list the changed gold items, flips first, with the gates that change and the required sign-off."""
+    if not report.gold_changes:
+        return []
+    ordered = sorted(report.gold_changes, key=lambda change: (not change.flips, change.qid))
+    rows = []
+    for change in ordered[:limit]:
+        verb = f"{change.verb}, asks another question" if change.mutation else change.verb
+        labels = [signed_label(text, formatter) if text else "–" for text in (change.before, change.after)]
+        rows.append([formatter.code(change.qid, _NAME), verb, *labels])
+    turned = ", ".join(
+        f"{formatter.code(turn.name, _REF)} {turn.before.replace('_', ' ')} → {turn.after.replace('_', ' ')}"
+        for turn in report.gate_turns
+    )
+    gates = f"Gates whose outcome depends on this edit: {turned}." if turned else ""
+    return [
+        *gold_counts(report, formatter),
+        Table("Items of the gold that this change edits", ["Gold changed", "", "Case before", "Case now"], rows),
+        *more(len(ordered) - limit, formatter.whole),
+        *paragraphs(gates, _sign_off(report, formatter)),
+    ]
+
+
+def _sign_off(report: Report, formatter: TextFormatter) -> str:
+    signed_at = report.signed_at
+    if signed_at is None:
+        return ""
     sign_off = "No sign-off is required."
     if signed_at.enforced:
         level, proof = formatter.code(signed_at.level, _REF), formatter.words(signed_at.proves, _MESSAGE)
         sign_off = f"Sign-off at level {level}. {proof}"
     unchecked = ", ".join(formatter.words(requirement, _MESSAGE) for requirement in signed_at.unchecked)
-    rest = f" Not checked here: {unchecked}." if unchecked else ""
-    return [*blocks, Paragraph(f"{sign_off}{rest}")]
+    return sign_off + (f" Not checked here: {unchecked}." if unchecked else "")
 
 
 def gold_counts(report: Report, formatter: TextFormatter) -> list[Block]:
@@ -235,25 +256,6 @@ def gold_counts(report: Report, formatter: TextFormatter) -> list[Block]:
     cases = quantity(flips, "case") if flips else "no cases"
     head = formatter.strong(f"This change edits the gold: {what}.")
     return [Paragraph(f"{head} With the same traces, the edit flips {cases}.")]
-
-
-def gold_items(report: Report, formatter: TextFormatter, limit: int = _ITEMS) -> list[Block]:
-    """List the changed gold items, flips first, and the gates that change with them."""
-    if not report.gold_changes:
-        return []
-    ordered = sorted(report.gold_changes, key=lambda change: (not change.flips, change.qid))
-    rows = []
-    for change in ordered[:limit]:
-        verb = f"{change.verb}, asks another question" if change.mutation else change.verb
-        labels = [signed_label(text, formatter) if text else "–" for text in (change.before, change.after)]
-        rows.append([formatter.code(change.qid, _NAME), verb, *labels])
-    shown = Table("Items of the gold that this change edits", ["Gold changed", "", "Case before", "Case now"], rows)
-    turned = ", ".join(
-        f"{formatter.code(turn.name, _REF)} {turn.before.replace('_', ' ')} → {turn.after.replace('_', ' ')}"
-        for turn in report.gate_turns
-    )
-    gates = f"Gates whose outcome depends on this edit: {turned}." if turned else ""
-    return [shown, *more(len(ordered) - limit, formatter.whole), *paragraphs(gates)]
 
 
 def notes(report: Report, formatter: TextFormatter, limit: int = _NOTES) -> list[Block]:

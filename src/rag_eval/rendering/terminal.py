@@ -102,7 +102,9 @@ def _folded(cell: str, limit: int) -> str:
     words = []
     for word in cell.split():
         while columns(word) > limit:
-            head = shortened(word, limit)[:-1]
+            head = word
+            while columns(head) >= limit:
+                head = head[:-1]
             head = head[: max(head.rfind(mark) for mark in "_./-") + 1] or head
             words.append(head)
             word = word[len(head) :]
@@ -113,15 +115,6 @@ def _folded(cell: str, limit: int) -> str:
 def columns(text: str) -> int:
     """Return the number of terminal columns of a text: two for a wide character, none for a combining one."""
     return len(text) if text.isascii() else max(wcswidth(text), 0)
-
-
-def shortened(text: str, limit: int) -> str:
-    """Return ``text`` cut to ``limit`` columns, with ``…`` if anything was cut."""
-    if columns(text) <= limit:
-        return text
-    while columns(text) >= limit:
-        text = text[:-1]
-    return f"{text}…"
 
 
 def _below(text: str) -> str:
@@ -157,7 +150,7 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
         write_blocks(summary.findings(report, PLAIN)),
         write_blocks(cases.failing(report, PLAIN, len(report.questions) if verbose else _QUESTIONS)),
         _titled(summary.POLICY, summary.policy(report, PLAIN)),
-        write_blocks([*summary.gold_counts(report, PLAIN), *summary.gold_items(report, PLAIN)]),
+        write_blocks(summary.gold(report, PLAIN)),
         write_blocks(cases.effects(report, PLAIN)),
         _titled("Likely causes", summary.diagnosis(report, PLAIN, brief=not verbose)),
     ]

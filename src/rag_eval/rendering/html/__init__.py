@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,7 +60,6 @@ def render(report: Report, details: Details | None = None) -> str:
 
     With ``details`` each question unfolds to its answer and evidence.
     """
-    table, rows = _questions(report, details or {})
     gates = write(gates_table.gates(report, FORMATTER))
     notes = write(summary.notes(report, FORMATTER, _ALL))
     completeness = [tag("p", summary.completeness(report)), *([tag("h3", summary.NOTES), notes] if notes else [])]
@@ -76,23 +74,17 @@ def render(report: Report, details: Details | None = None) -> str:
         "completeness": ("Completeness", join(completeness)),
         "slices": ("Slices", _slices(report)),
         "metrics": ("All metrics", _metrics(report)),
-        "questions": (f"Questions ({len(report.questions):,})", table),
+        "questions": (f"Questions ({len(report.questions):,})", _questions(report, details or {})),
         "provenance": ("Provenance", _provenance(report)),
     }
-    whole = page(f"{summary.title(report)}: {_system(report)}", visible(report.version), _header(report), parts)
-    return whole.replace(_ROWS, rows)
+    return page(f"{summary.title(report)}: {_system(report)}", visible(report.version), _header(report), parts)
 
 
 def verdict_and_gates(report: Report) -> str:
     """Return the verdict and the table of the gates, for a notebook."""
     verdict = tag("p", tag("strong", sign(report.verdict), " ", inline(summary.headline(report, FORMATTER))))
     gates = gates_table.gates_with_row(report.gates)
-    return _without_captions([verdict, write([gates_table.table(report, FORMATTER, gates)])])
-
-
-def _without_captions(parts: Iterable[Markup]) -> str:
-    """Return HTML without the captions that only the style sheet of a page hides."""
-    return re.sub('<caption class="visually-hidden">.*?</caption>', "", join(parts))
+    return join([verdict, write([gates_table.table(report, FORMATTER, gates)])])
 
 
 def _system(report: Report) -> str:
@@ -190,15 +182,8 @@ class _Column(NamedTuple):
     cell: Callable[[Question], Markup]
 
 
-_ROWS = Markup("\ufde0")
-"""A placeholder, which no string from data has, for most rows: each element around them would copy them once more."""
-
-
-def _questions(report: Report, details: Details) -> tuple[Markup, Markup]:
-    """Return the labels with their counts, the controls and a table of the cases, and the rows to insert at ``_ROWS``.
-
-    A case has a row, with ``details`` two.
-    """
+def _questions(report: Report, details: Details) -> Markup:
+    """Return the labels with their counts, the controls, and a table with a row for each case, with ``details`` two."""
     columns = _columns(report)
     rows = [_row(item, columns, details.get((item.qid, item.run))) for item in cases.by_urgency(report.questions)]
     counts = Counter(question.label for question in report.questions)
@@ -213,7 +198,7 @@ def _questions(report: Report, details: Details) -> tuple[Markup, Markup]:
         for column in columns
     )
     head, rest = tag("thead", tag("tr", *headers)), join(rows[_FIRST:])
-    bodies = [tag("tbody", join(rows[:_FIRST])), *([tag("tbody", _ROWS, class_="rest")] if rest else [])]
+    bodies = [tag("tbody", join(rows[:_FIRST])), *([tag("tbody", rest, class_="rest")] if rest else [])]
     shown = scrolled("Cases", tag("table", caption("Cases, failing ones first"), head, *bodies, id="cases"))
     button = tag("button", f"Show all {len(rows):,} rows", type="button", id="all")
     parts = [
@@ -223,7 +208,7 @@ def _questions(report: Report, details: Details) -> tuple[Markup, Markup]:
         shown,
         tag("p", button, hidden=True, id="more"),
     ]
-    return join(parts), rest
+    return join(parts)
 
 
 def _columns(report: Report) -> list[_Column]:
@@ -371,7 +356,7 @@ def comparison_page(comparison: SideBySide) -> str:
 def comparison_tables(comparison: SideBySide) -> str:
     """Return the sections of a comparison, for a notebook."""
     parts = (join([tag("h3", inline(part.title)), write(part.blocks)]) for part in sections(comparison, FORMATTER))
-    return _without_captions(parts)
+    return join(parts)
 
 
 def repeats_page(systems: Sequence[Repeats]) -> str:
