@@ -484,17 +484,7 @@ def test_a_wrong_map_is_refused(collect, tmp_path, text, said):
         (("--exec", "python 'x"), "--exec python 'x is not a command: no closing quotation"),
         (("--exec", " "), "--exec names no command"),
         (("--exec", "no-such-command x"), "--exec no-such-command cannot be started"),
-        (("--config-exec", "echo 'x"), "--config-exec echo 'x is not a command: no closing quotation"),
-        (("--config-exec", "no-such-command"), "--config-exec no-such-command cannot be started"),
-        (
-            ("--config-exec", "cat missing.json"),
-            "the command of --config-exec ended with exit code 1: cat: missing.json: ",
-        ),
         (("--config-file", "missing.json"), "missing.json: no such file"),
-        (
-            ("--config-file", "wrong.json", "--config-exec", "x"),
-            "--config-file and --config-exec cannot be used together",
-        ),
         (("--config-file", "wrong.json"), "the system's settings are not JSON"),
         (("--url", "http://127.0.0.1:9", "--request", "missing.yml"), "missing.yml: no such file"),
         (
@@ -575,22 +565,20 @@ def test_a_health_path_that_makes_no_url_is_named(collect, tmp_path):
     assert (code, "http://127.0.0.1:port does not answer: InvalidURL: Invalid port: 'port'" in err) == (2, True), err
 
 
-@pytest.mark.parametrize("option", ["--config-file", "--config-exec"])
-def test_the_settings_are_those_of_a_file_or_of_a_command(collect, tmp_path, option):
+def test_the_settings_are_those_of_a_file(collect, tmp_path):
     (tmp_path / "settled_app.py").write_text("def answer(question):\n    return question\n")
-    words = ("--python", "settled_app:answer", "--force", option)
-    given = "settings.json" if option == "--config-file" else "cat settings.json"
+    words = ("--python", "settled_app:answer", "--force", "--config-file", "settings.json")
     for text, config in (('{"k": "\u00e9"}', {"k": "\u00e9"}), ("[1]", {"value": [1]})):
         (tmp_path / "settings.json").write_text(text, "utf-8")
-        assert collect(*words, given)[0] == 0
+        assert collect(*words)[0] == 0
         about = json.loads((tmp_path / "run.json").read_text("utf-8"))
         assert (about["config"], len(about["config_sha256"])) == (config, 64)
     digests = set()
     for text in ('{"a": 1, "b": 2}', '{"b": 2, "a": 1}'):
         (tmp_path / "settings.json").write_text(text)
-        assert collect(*words, given)[0] == 0
+        assert collect(*words)[0] == 0
         digests.add(json.loads((tmp_path / "run.json").read_text("utf-8"))["config_sha256"])
     assert len(digests) == 1, "the order of the settings does not matter"
     (tmp_path / "settings.json").write_text("")
-    assert collect(*words, given)[0] == 0
+    assert collect(*words)[0] == 0
     assert "config" not in json.loads((tmp_path / "run.json").read_text("utf-8"))

@@ -166,15 +166,15 @@ class HttpSystem(System):
         self._client.close()
 
 
-def command_words(option: str, command: str) -> list[str]:
+def _words(command: str) -> list[str]:
     """Return the words of a command; raise UsageError if it has none, or a quote that is not closed."""
+    fix = "Write: --exec 'python answer.py'"
     try:
         words = shlex.split(command)
     except ValueError as error:
-        reason = str(error).lower()
-        raise UsageError(f"{option} {command} is not a command: {reason}. Write: {option} 'python answer.py'") from None
+        raise UsageError(f"--exec {command} is not a command: {str(error).lower()}. {fix}") from None
     if not words:
-        raise UsageError(f"{option} names no command. Write: {option} 'python answer.py'")
+        raise UsageError(f"--exec names no command. {fix}")
     return words
 
 
@@ -182,7 +182,7 @@ class CommandSystem(System):
     """Long-lived processes: one JSON line in, one JSON line out. A thread takes an idle one or starts another."""
 
     def __init__(self, command: str, more: Mapping[str, Mapping[str, Any]]) -> None:
-        self._words = command_words("--exec", command)
+        self._words = _words(command)
         stated = scalar_texts(more.get("env", {}), "env of the matrix")
         self._environment = {**os.environ, **filled(stated, {}, os.environ)}
         self._idle: queue.LifoQueue[tuple[subprocess.Popen[str], queue.Queue[str | None]]] = queue.LifoQueue()

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import platform
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +18,7 @@ from rag_eval.cli.commands._shared import file_bytes, is_sample, now, option_wor
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.collecting import Journal, Pace, collect
 from rag_eval.collecting.request_map import PRESETS, request_map
-from rag_eval.collecting.systems import CommandSystem, FunctionSystem, HttpSystem, System, command_words
+from rag_eval.collecting.systems import CommandSystem, FunctionSystem, HttpSystem, System
 from rag_eval.common.escaping import quantity
 from rag_eval.common.paths import shell_line
 from rag_eval.common.version import __version__
@@ -57,7 +56,6 @@ def add_arguments(parser: Parser) -> None:
     warm_up = "warm-up calls before the first question (default: 0)"
     parser.add_option("--warm-up", "N", warm_up, default=0, type=whole(0, 1000))
     parser.add_option("--config-file", "FILE", "JSON file of the system's settings, for run.json")
-    parser.add_option("--config-exec", "COMMAND", "command that prints the settings as JSON")
 
 
 def add_pace(parser: Parser) -> None:
@@ -143,10 +141,6 @@ def _check_options(args: argparse.Namespace) -> None:
         (out.name == _RUN_JSON, facts),
         (not args.url and (args.request or args.preset != "plain"), server),
         (args.matrix and args.run, "--matrix names the runs. Remove --run, or --matrix."),
-        (
-            args.config_file and args.config_exec,
-            "--config-file and --config-exec cannot be used together. Remove one of them.",
-        ),
     )
 
 
@@ -203,30 +197,17 @@ def _checked_matrix(args: argparse.Namespace, content: dict[str, Any]) -> dict[s
 
 
 def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:
-    """Return the system's settings and their digest: from a file, a command, or the server."""
-    if args.config_file:
-        text = file_bytes(args.config_file)
-    elif args.config_exec:
-        words = command_words("--config-exec", args.config_exec)
+    """Return the system's settings and their digest: from a file, or from the server."""
+    config = None
+    if not args.config_file:
+        config = system.configuration()
+    elif text := file_bytes(args.config_file):
         try:
-            done = subprocess.run(words, capture_output=True, check=False)  # noqa: S603 - the command that the user names
-        except OSError as error:
-            why = f"--config-exec {words[0]} cannot be started: {error.strerror}"
-            raise UsageError(f"{why}. Check the command.") from None
-        if done.returncode:
-            why = done.stderr.decode("utf-8", "replace").strip()[:200] or "it printed no error. Check the command."
-            raise UsageError(f"the command of --config-exec ended with exit code {done.returncode}: {why}")
-        text = done.stdout
-    else:
-        snapshot = system.configuration()
-        text = b"" if snapshot is None else json.dumps(snapshot).encode()
-    if not text:
+            config = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"the system's settings are not JSON: {error}. Correct the file.") from None
+    if config is None:
         return {}
-    try:
-        config = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        fix = "Correct the file or the output of the command."
-        raise UsageError(f"the system's settings are not JSON: {error}. {fix}") from None
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
     return {"config": config if isinstance(config, dict) else {"value": config}, "config_sha256": digest}
 
