@@ -10,7 +10,7 @@ from rag_eval.analysis.baseline import Compared, Effect, Flip, gold_counts
 from rag_eval.analysis.diagnosis import UNRETRIEVED, Diagnosis, diagnose, limits_of
 from rag_eval.analysis.gold_impact import GateTurn, GoldChange
 from rag_eval.analysis.policy_changes import PolicyChange
-from rag_eval.cases import ABSENT
+from rag_eval.cases import ABSENT, GOOD
 from rag_eval.common.escaping import quoted
 from rag_eval.common.version import __version__
 from rag_eval.contract import Gold
@@ -137,12 +137,15 @@ class Report(NamedTuple):
         return bool(gated) and is_retrieval and self.labels.keys() <= {*ABSENT, *UNRETRIEVED, "NOT_CITED"}
 
     @property
+    def right_labels(self) -> frozenset[str]:
+        """Return the labels of right cases. If only retrieval is judged, the answer need not cite anything."""
+        return GOOD | {"NOT_CITED"} if self.is_only_retrieval else GOOD
+
+    @property
     def wrong(self) -> QuestionList:
-        """Return the wrong questions. If only retrieval is judged, those are not wrong that retrieve their evidence."""
-        failing = self.questions.failing
-        if not self.is_only_retrieval:
-            return failing
-        return QuestionList(question for question in failing if question.label != "NOT_CITED")
+        """Return the wrong questions."""
+        right = self.right_labels
+        return QuestionList(question for question in self.questions if question.label not in right)
 
     @property
     def exit_code(self) -> int:
@@ -372,7 +375,7 @@ def _judged(report: Report, policy: Policy, before: Earlier | None, now: RunEvid
             findings += baseline.ungated_regressions(report.gates, report.metrics, now, alpha)
         report = report._replace(
             baseline=_compared(report, before, now),
-            flips=tuple(baseline.flips(now.pairs_of_cases)),
+            flips=tuple(baseline.flips(now.pairs_of_cases, report.right_labels)),
             effects=tuple(baseline.effects(names, recorded, now)),
         )
     return with_verdict(with_diagnosis(report._replace(findings=(*report.findings, *findings))))

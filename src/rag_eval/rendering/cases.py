@@ -67,7 +67,8 @@ def failing(report: Report, formatter: TextFormatter, limit: int = _FAILING, *, 
         return [Paragraph(head)]
     was = {(flip.qid, flip.run): flip.before for flip in report.flips}
     wrong = sorted(report.wrong, key=lambda item: (item.qid, item.run) not in was)
-    right = [item for item in report.questions if (item.qid, item.run) in was and item.label in GOOD]
+    good = report.right_labels
+    right = [item for item in report.questions if (item.qid, item.run) in was and item.label in good]
     shown = [*wrong[:limit], *right[:_FIXED]]
     return [
         Paragraph(f"{head} {compared_with(report, formatter)}".rstrip()),

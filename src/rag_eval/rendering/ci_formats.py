@@ -10,7 +10,7 @@ from posixpath import normpath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from xml.etree import ElementTree as ET
 
-from rag_eval.cases import GOOD, MEANING
+from rag_eval.cases import MEANING
 from rag_eval.common.escaping import json_text, one_line, unbracketed
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.rendering.document import PLAIN
@@ -252,7 +252,7 @@ def _of_question(report: Report, question: Question) -> _Test:
     paths = report.paths
     name = one_line(question.qid if question.run is None else f"{question.qid} ({question.run})", 200)
     location = paths.get("gold", ""), question.gold_line
-    if question.label in GOOD:
+    if question.label in report.right_labels:
         return _Test(name, "", "", "", "", *location)
     message = f"{question.label}: {MEANING[question.label]}"
     text = f"{message}; question: {one_line(question.question, 400)}"
