@@ -14,13 +14,21 @@ def fake():
         yield served
 
 
+@pytest.fixture(scope="session")
+def begun(tmp_path_factory):
+    """The repository that each test of ``project`` copies: gates, gold and traces on main."""
+    with pytest.MonkeyPatch.context() as patch:
+        apart(patch)
+        yield Project.made(tmp_path_factory.mktemp("begun") / "repo")
+
+
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    """A repository of its own with gates, gold and traces on main, in the current folder."""
+def project(begun, tmp_path, monkeypatch):
+    """A copy of the repository ``begun``, in the current folder."""
     apart(monkeypatch)
-    made = Project.made(tmp_path / "repo")
-    monkeypatch.chdir(made.path)
-    return made
+    copy = begun.copied(tmp_path / "repo")
+    monkeypatch.chdir(copy.path)
+    return copy
 
 
 @pytest.fixture

@@ -163,15 +163,6 @@ def _begun(path):
 
 
 @pytest.fixture
-def project(begun, tmp_path, monkeypatch):
-    """A copy of it of one's own."""
-    apart(monkeypatch)
-    ours = begun.copied(tmp_path / "repo")
-    monkeypatch.chdir(ours.path)
-    return ours
-
-
-@pytest.fixture
 def served(project):
     with FakeGitHub().serving() as fake:
         fake.repository_at(project.path)

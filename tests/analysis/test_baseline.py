@@ -46,14 +46,6 @@ def record(project, path=BASELINE, traces=OLD):
 
 
 @pytest.fixture
-def project(begun, tmp_path, monkeypatch):
-    apart(monkeypatch)
-    ours = begun.copied(tmp_path / "repo")
-    monkeypatch.chdir(ours.path)
-    return ours
-
-
-@pytest.fixture
 def score(capsys, tmp_path):
     """``rag-eval score``: the report, held to its schema, brought back whole, and judged again to the same bytes."""
 

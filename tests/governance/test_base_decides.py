@@ -28,21 +28,6 @@ from seams import RENDERERS, Contract, from_json, main, render, score_files
 SIGNED = "signoff: {require: record}\n"
 
 
-@pytest.fixture(scope="module")
-def begun(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        apart(patch)
-        yield Project.made(tmp_path_factory.mktemp("begun") / "repo")
-
-
-@pytest.fixture
-def project(begun, tmp_path, monkeypatch):
-    apart(monkeypatch)
-    ours = begun.copied(tmp_path / "repo")
-    monkeypatch.chdir(ours.path)
-    return ours
-
-
 @pytest.fixture
 def score(capsys, tmp_path):
     """``rag-eval score --base main``: the report, with the exit code and what was said on the function.
