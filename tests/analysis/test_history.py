@@ -454,15 +454,8 @@ def test_hostile_names_stay_words(form):
 
 
 @pytest.fixture
-def rag(capsys):
-    def run(*arguments):
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as left:
-            code = left.code
-        return (code, *capsys.readouterr())
-
-    return run
+def rag(command):
+    return command
 
 
 @pytest.fixture

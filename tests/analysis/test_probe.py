@@ -33,7 +33,7 @@ from rag_eval.analysis.sensitivity import (
     unequal,
 )
 from rag_eval.rendering.comparison import render_probe
-from seams import Gate, Gold, Policy, Slices, Statistics, main, measures, metric_scorer
+from seams import Gate, Gold, Policy, Slices, Statistics, measures, metric_scorer
 from strategies import gold_fields, trace_fields
 
 MARGINS = tuple(
@@ -223,15 +223,8 @@ def project(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def rag(capsys):
-    def run(*arguments):
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as left:
-            code = left.code
-        return (code, *capsys.readouterr())
-
-    return run
+def rag(command):
+    return command
 
 
 def example(rag, *more, trace="good.jsonl"):

@@ -18,7 +18,7 @@ from rag_eval.analysis.policy_changes import changes
 from rag_eval.cli.commands.compare import FORMATS
 from rag_eval.gates.policy import WEIGHTS, Scoring
 from rag_eval.run.run_comparison import MOST
-from seams import ProblemCollector, main, policy_of
+from seams import ProblemCollector, policy_of
 
 QUICKSTART = ROOT / "examples" / "quickstart"
 SCHEMA = json.loads((ROOT / "schemas" / "comparison.schema.json").read_text("utf-8"))
@@ -39,17 +39,8 @@ HOSTILE = [
 
 
 @pytest.fixture
-def rag(capsys):
-    """Run a command: exit code, stdout, stderr."""
-
-    def run(*arguments):
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as left:  # argparse's way out
-            code = left.code
-        return (code, *capsys.readouterr())
-
-    return run
+def rag(command):
+    return command
 
 
 @pytest.fixture

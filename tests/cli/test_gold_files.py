@@ -9,6 +9,7 @@ import random
 import re
 import subprocess
 import sys
+from functools import partial
 
 import jsonschema
 import pytest
@@ -16,10 +17,8 @@ import pytest
 from cases import ROOT, gold_row, write_rows
 from garbage.kinds import KINDS
 from gitrepo import SOURCE, Repo, command_on_path
-from rag_eval import cli
 from rag_eval.cli.commands._shared import repository_root
 from rag_eval.gold.inventory import TAG, digest
-from rag_eval.readers.signoff_record import matches
 from reading import gold as good_gold
 from reading import jsonl
 from reading import trace as good_trace
@@ -33,17 +32,9 @@ TWO = gold_row(qid="A2", question="Who made it?", answerable=False)
 
 
 @pytest.fixture
-def rag(capsys):
+def rag(command):
     """Run `rag-eval gold` in this process: exit code, stdout, stderr."""
-
-    def run(*arguments):
-        try:
-            code = cli.main(["gold", *map(str, arguments)])
-        except SystemExit as left:  # argparse's way out
-            code = left.code
-        return (code, *capsys.readouterr())
-
-    return run
+    return partial(command, "gold")
 
 
 @pytest.fixture
@@ -464,7 +455,7 @@ def test_a_tag_that_is_no_plain_name_is_refused_and_writes_nothing(rag, folder, 
 
 @pytest.mark.parametrize("tag", ["v1", "1.0.0", "2026-11-21", "a_b-c.d", "a" * 64])
 def test_plain_tags_are_taken_by_the_command_and_by_the_schema(tag):
-    assert matches(TAG, tag)
+    assert re.fullmatch(TAG, tag)
     jsonschema.validate(tag, SCHEMA["properties"]["tag"])
 
 

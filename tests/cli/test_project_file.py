@@ -8,24 +8,14 @@ from pathlib import Path
 import pytest
 
 from project import GOLD, GOLDS, TRACE, Project, apart, gates, wrong
-from seams import main
 
 PLACES = "gold: ../eval/gold.jsonl\ntrace: ../runs/trace.jsonl\n"
 NAMED = '[tool.rag-eval]\ngates = "conf/strict.yml"\n'
 
 
 @pytest.fixture
-def rag(capsys):
-    """Run a command: exit code, stdout, stderr."""
-
-    def run(*arguments):
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as left:
-            code = left.code
-        return (code, *capsys.readouterr())
-
-    return run
+def rag(command):
+    return command
 
 
 @pytest.fixture
@@ -246,10 +236,10 @@ def test_a_check_that_passes_prints_one_line(rag, project):
     assert rag("gold", "check") == (0, "eval/gold.jsonl: every change is signed off.\n", "")
 
 
-@pytest.mark.parametrize("command", ["check", "diff"])
-def test_edits_that_are_not_staged_are_named(rag, project, command):
+@pytest.mark.parametrize("nested", ["check", "diff"])
+def test_edits_that_are_not_staged_are_named(rag, project, nested):
     project.put(gold=GOLDS[:-1])
-    assert "eval/gold.jsonl has unstaged edits" in rag("gold", command, "--base", "main")[2]
-    _, out, err = rag("gold", command, "--worktree", "--base", "main")
+    assert "eval/gold.jsonl has unstaged edits" in rag("gold", nested, "--base", "main")[2]
+    _, out, err = rag("gold", nested, "--worktree", "--base", "main")
     assert "not staged" not in err
     assert "Q8" in out + err
