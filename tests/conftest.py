@@ -4,6 +4,7 @@ import depth  # noqa: F401 - loads the Hypothesis profile
 from fake_github import FakeGitHub
 from project import Project, apart
 from seams import main
+from sshkeys import Keys
 
 
 @pytest.fixture
@@ -43,3 +44,9 @@ def command(capsys):
         return (code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture(scope="session")
+def keys(tmp_path_factory):
+    """SSH keys by name."""
+    return Keys(tmp_path_factory.mktemp("keys"))

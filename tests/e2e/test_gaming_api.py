@@ -7,7 +7,6 @@ import pytest
 from e2e.front import front
 from gaming.honest import build
 from gaming.play import play, scenarios
-from sshkeys import Keys
 
 SCENARIOS = scenarios()
 
@@ -15,11 +14,6 @@ SCENARIOS = scenarios()
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
     return build(tmp_path_factory.mktemp("honest") / "base")
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory):
-    return Keys(tmp_path_factory.mktemp("keys"))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)

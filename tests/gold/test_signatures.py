@@ -15,7 +15,7 @@ import pytest
 from rag_eval.gold.signoff import repository
 from rag_eval.gold.signoff.repository import SignatureError
 from seams import NAMESPACE, HashChange, Record, sign, verify
-from sshkeys import Keys, needs_ssh_keygen
+from sshkeys import needs_ssh_keygen
 
 pytestmark = needs_ssh_keygen
 
@@ -33,11 +33,6 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
 NAMED = r"Name the file of your key: --key ~/\.ssh/id_ed25519"
 TEMPORARY = r"A temporary folder for the signature cannot be created \(No usable temporary directory found\)"
 INSTALL = "Install OpenSSH and put it on the PATH, on Debian: apt-get install openssh-client"
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory):
-    return Keys(tmp_path_factory.mktemp("keys"))
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,7 @@ from rag_eval.gold.signoff.identity import (
 )
 from rag_eval.gold.signoff.repository import signature_proof as proof_of
 from seams import NAMESPACE, HashChange, InputError, Record, sign
-from sshkeys import Keys, needs_ssh_keygen
+from sshkeys import needs_ssh_keygen
 from table import each_row
 
 HEAD, OLD = "a" * 40, "b" * 40
@@ -110,11 +110,6 @@ def test_a_record_from_the_future_does_not_count():
 # --- signatures ------------------------------------------------------------------------------------------------------
 
 SIGNATURE = policy(require="signature", allowed_signers=".github/signers")
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory):
-    return Keys(tmp_path_factory.mktemp("keys"))
 
 
 def judged(record, allowed, rules=SIGNATURE):

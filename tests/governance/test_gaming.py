@@ -10,7 +10,6 @@ import pytest
 
 from gaming.honest import build
 from gaming.play import play, scenarios
-from sshkeys import Keys
 
 SCENARIOS = scenarios()
 NAMED = {
@@ -93,11 +92,6 @@ EVERY = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scen
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
     return build(tmp_path_factory.mktemp("honest") / "base")
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory):
-    return Keys(tmp_path_factory.mktemp("keys"))
 
 
 @pytest.fixture(scope="module")
