@@ -59,6 +59,11 @@ def example_rows(metric_name):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def read_rows(path):
+    """Return the rows of a JSON Lines file."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
 def write_rows(path, rows):
     """A JSON Lines file of rows."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,17 +1,11 @@
 """What the tests of imports share: the examples, and what reading and importing make of them."""
 
-import json
-
 from cases import ROOT
 from reading import reader, said
 from seams import read_gold
 
 HERE = ROOT / "tests" / "imports"
 LABELS, CASES, RUN = HERE / "labels", "cases.jsonl", HERE / "eval_run.json"
-
-
-def rows(path):
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def golds(path):

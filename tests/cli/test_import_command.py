@@ -10,8 +10,8 @@ import shutil
 import pytest
 from hypothesis import given
 
-from cases import ROOT, write_rows
-from importing import CASES, HERE, LABELS, RUN, golds, rows
+from cases import ROOT, read_rows, write_rows
+from importing import CASES, HERE, LABELS, RUN, golds
 from rag_eval import api
 from rag_eval.contract import item_hash
 from rag_eval.importers import IMPORTERS, Account
@@ -275,7 +275,7 @@ def test_a_file_that_is_there_is_written_over_only_when_that_is_asked_for(comman
     assert (code, out.read_text()) == (2, "mine")
     assert "already exists. Name another file" in err
     assert command("import", "labels", LABELS, "--out", out, "--force")[0] == 0
-    assert len(rows(out)) == 5
+    assert len(read_rows(out)) == 5
 
 
 def test_nothing_is_written_where_anything_is_wrong(command, folder, tmp_path):

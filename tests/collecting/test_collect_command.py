@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cases import ROOT, write_rows
+from cases import ROOT, read_rows, write_rows
 from gitrepo import Repo
 from project import apart
 
@@ -79,10 +79,6 @@ def serve():
         server.server_close()
 
 
-def rows(path):
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
 def test_a_real_server_is_asked_and_scored(command, tmp_path):
     spec = importlib.util.spec_from_file_location("rag_server_example", SERVER / "server.py")
     module = importlib.util.module_from_spec(spec)
@@ -98,7 +94,7 @@ def test_a_real_server_is_asked_and_scored(command, tmp_path):
         server.shutdown()
         server.server_close()
     assert (code, output, f"wrote {out}: 5 traces, 0 with an error" in err) == (0, "", True)
-    assert [row["qid"] for row in rows(out)] == ["S01", "S02", "S03", "S04", "S05"]
+    assert [row["qid"] for row in read_rows(out)] == ["S01", "S02", "S03", "S04", "S05"]
     about = json.loads((out.parent / "run.json").read_text("utf-8"))
     assert about["config"] == {"retriever": "bm25", "chunks": 6}
     assert len(about["config_sha256"]) == len(about["gold_sha256"]) == 64
@@ -126,7 +122,7 @@ def test_busy_is_asked_again_and_failures_are_rows(command, collect, serve):
     url, calls = serve(reply)
     code, _, err = collect("--url", url, "--retries", "3")
     assert (code, "6 traces, 4 with an error" in err) == (0, True)
-    result = rows(Path("t.jsonl"))
+    result = read_rows(Path("t.jsonl"))
     assert [row["qid"] for row in result] == [f"Q{n}" for n in range(6)]
     assert result[0]["answer_json"] == {"claim": "a0", "citations": ["d1"]}
     assert result[0]["chunks"] == [{"id": "d1", "text": "t", "score": 0.5}]
@@ -171,7 +167,7 @@ def test_an_interrupted_run_continues_and_asks_nothing_twice(collect, tmp_path):
     code, _, err = collect(*words)
     assert (code, "To continue, run the same command again." in err) == (130, True)
     partial = tmp_path / "t.jsonl.partial"
-    answered = [row["qid"] for row in rows(tmp_path / "t.jsonl")]  # the thread may have begun another question
+    answered = [row["qid"] for row in read_rows(tmp_path / "t.jsonl")]  # the thread may have begun another question
     assert (answered[:2], "Q2" in answered) == (["Q0", "Q1"], False), "a valid file of what was answered"
     with partial.open("a") as file:
         file.write('{"qid": "Q5", "q": "cut')
@@ -181,7 +177,7 @@ def test_an_interrupted_run_continues_and_asks_nothing_twice(collect, tmp_path):
     asked += ["padding"] * 10
     code, _, err = collect(*words)
     assert (code, "continuing after " in err, before & {*asked[12:]}) == (0, True, set())
-    assert [row["qid"] for row in rows(tmp_path / "t.jsonl")] == [f"Q{n}" for n in range(6)]
+    assert [row["qid"] for row in read_rows(tmp_path / "t.jsonl")] == [f"Q{n}" for n in range(6)]
     assert not partial.exists()
     assert collect(*words)[0] == 2  # a finished file is not overwritten
 
@@ -248,7 +244,7 @@ def test_a_command_is_asked_by_lines(collect, tmp_path):
     program = f"{sys.executable} {script}"
     code, _, err = collect("--exec", program, "--timeout", "2", "--concurrency", "2")
     assert (code, "4 with an error" in err, "Traceback" in err) == (0, True, False), err
-    result = rows(tmp_path / "t.jsonl")
+    result = read_rows(tmp_path / "t.jsonl")
     assert result[0]["answer_json"]["claim"] == "QUESTION 0?"
     assert result[0]["retrieved_ids"][0].startswith("text:")
     assert "exit code 3" in result[1]["error"]
@@ -273,7 +269,7 @@ def test_no_question_gets_the_answer_to_another(collect, tmp_path, at_start, aft
         encoding="utf-8",
     )
     code, _, err = collect("--exec", f"{sys.executable} {script}", "--concurrency", "1")
-    result = rows(tmp_path / "t.jsonl")
+    result = read_rows(tmp_path / "t.jsonl")
     assert all(row["answer_json"]["claim"] == row["qid"] for row in result if "error" not in row)
     wrong = [row["error"] for row in result if "error" in row]
     assert (code == 2, all("everything else to stderr" in error for error in wrong)) == (failed == 6, True), err
@@ -287,7 +283,7 @@ def test_a_warm_up_reaches_the_process_that_answers(collect, tmp_path):
         "for number, _ in enumerate(sys.stdin): print(json.dumps({'answer': str(number)}), flush=True)\n"
     )
     assert collect("--exec", f"{sys.executable} {script}", "--concurrency", "1", "--warm-up", "2")[0] == 0
-    assert [row["answer_json"]["claim"] for row in rows(tmp_path / "t.jsonl")] == ["2", "3", "4", "5", "6", "7"]
+    assert [row["answer_json"]["claim"] for row in read_rows(tmp_path / "t.jsonl")] == ["2", "3", "4", "5", "6", "7"]
 
 
 def test_a_function_is_asked_plain_and_async(collect, tmp_path):
@@ -297,14 +293,14 @@ def test_a_function_is_asked_plain_and_async(collect, tmp_path):
         "async def slow(question):\n    await asyncio.sleep(0)\n    return 'a text'\n"
     )
     assert collect("--python", "my_rag_app:plain", "--repeats", "2")[0] == 0
-    content = rows(tmp_path / "t.jsonl")
+    content = read_rows(tmp_path / "t.jsonl")
     assert [(row["run"], row["qid"]) for row in content[:7]] == [
         *(("try-1", f"Q{n}") for n in range(6)),
         ("try-2", "Q0"),
     ]
     assert content[0]["answer_json"] == {"claim": "Q0 question 0?", "citations": []}
     assert collect("--python", "my_rag_app:slow", "--force")[0] == 0
-    assert rows(tmp_path / "t.jsonl")[0]["answer_json"] == {"claim": "a text"}
+    assert read_rows(tmp_path / "t.jsonl")[0]["answer_json"] == {"claim": "a text"}
     (tmp_path / "my_broken_app.py").write_text("{}['key']\n", "utf-8")
     (tmp_path / "my_cut_app.py").write_text("def answer(\n", "utf-8")
     (tmp_path / "my_ending_app.py").write_text("raise SystemExit(0)\n", "utf-8")
@@ -344,7 +340,7 @@ def test_times_and_usage_of_a_reply_are_recorded(collect, tmp_path, serve):
     program = f"{sys.executable} timed.py"
     for option in (("--url", url), ("--exec", program), ("--python", "my_timed_app:answer")):
         assert collect(*option, "--force")[0] == 0
-        row = rows(tmp_path / "t.jsonl")[0]
+        row = read_rows(tmp_path / "t.jsonl")[0]
         assert (row["latency_ms"], row["usage"]) == (reply["latency_ms"], usage)
 
 
@@ -372,7 +368,7 @@ def test_a_reply_that_no_trace_can_have_is_an_error_of_its_question(
     )
     code, _, err = collect("--python", "my_odd_app:answer")
     assert (code, "6 traces, 1 with an error" in err) == (0, True), err
-    assert error in rows(tmp_path / "t.jsonl")[1]["error"]
+    assert error in read_rows(tmp_path / "t.jsonl")[1]["error"]
     assert command("validate", "t.jsonl")[0] == 0
 
 
@@ -380,7 +376,7 @@ def test_a_matrix_asks_once_for_each_configuration(collect, tmp_path, serve):
     url, calls = serve(lambda body, _times: (200, {"answer": f"k={body['k']}"}))
     (tmp_path / "matrix.yml").write_text("small: {body: {k: 3}}\nlarge: {body: {k: 9}}\n")
     assert collect("--url", url, "--matrix", "matrix.yml")[0] == 0
-    answers = [(row["run"], row["answer_json"]["claim"]) for row in rows(tmp_path / "t.jsonl")[::6]]
+    answers = [(row["run"], row["answer_json"]["claim"]) for row in read_rows(tmp_path / "t.jsonl")[::6]]
     assert answers == [("small", "k=3"), ("large", "k=9")]
     assert len(calls) == 12
 
@@ -392,7 +388,7 @@ def test_a_matrix_sets_the_environment_of_a_command(collect, tmp_path):
     )
     (tmp_path / "matrix.yml").write_text("a: {env: {X: 3}}\nb: {env: {X: true}}\nc: {env: {X: text}}\n")
     assert collect("--exec", f"{sys.executable} {script}", "--matrix", "matrix.yml")[0] == 0
-    answers = [(row["run"], row["answer_json"]["claim"]) for row in rows(tmp_path / "t.jsonl")[::6]]
+    answers = [(row["run"], row["answer_json"]["claim"]) for row in read_rows(tmp_path / "t.jsonl")[::6]]
     assert answers == [("a", "3"), ("b", "true"), ("c", "text")]
 
 
@@ -422,7 +418,7 @@ def test_a_body_may_be_a_list_and_a_path_has_the_question_quoted(collect, tmp_pa
     (tmp_path / "matrix.yml").write_text("a: {body: {k: 3}}\n")
     words = ("--url", url, "--request", "request.yml")
     assert collect(*words)[0] == 0
-    assert rows(tmp_path / "t.jsonl")[0]["answer_json"] == {"claim": "question 0?"}
+    assert read_rows(tmp_path / "t.jsonl")[0]["answer_json"] == {"claim": "question 0?"}
     assert {headers["X-Top"] for _, headers in calls} == {"5"}
     assert {headers[":path"] for _, headers in calls} == {f"/ask/question%20{n}%3F" for n in range(6)}
     code, _, err = collect(*words, "--force", "--matrix", "matrix.yml")
@@ -437,7 +433,7 @@ def test_decimals_of_maps_reach_the_server_as_numbers(collect, tmp_path, serve):
         code, _, err = collect("--url", url, option, file, "--force")
         assert (code, "6 traces, 0 with an error" in err) == (0, True), err
         assert {json.loads(body)["temperature"] for body, _ in calls} == {value}
-        assert {row["answer_json"]["claim"] for row in rows(tmp_path / "t.jsonl")} == {f"t={value}"}
+        assert {row["answer_json"]["claim"] for row in read_rows(tmp_path / "t.jsonl")} == {f"t={value}"}
         calls.clear()
 
 
@@ -530,7 +526,7 @@ def test_failed_questions_are_reported_with_the_first_error(collect, tmp_path):
     last = err.strip().splitlines()[-1]
     assert (code, "6 traces, 6 with an error" in err, "every question failed" in last) == (2, True, True)
     assert "The first error: Q0: ValueError: no text at /answer" in last
-    assert len(rows(tmp_path / "t.jsonl")) == 6
+    assert len(read_rows(tmp_path / "t.jsonl")) == 6
     code, _, err = collect("--exec", f"{sys.executable} {script} Q0 Q1 Q2", "--force")
     last = err.strip().splitlines()[-1]
     assert (code, "3 with an error. Next: rag-eval score" in err) == (0, True)

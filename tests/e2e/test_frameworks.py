@@ -11,12 +11,8 @@ import sys
 import pytest
 
 import rag_eval
-from cases import ROOT
+from cases import ROOT, read_rows
 from rag_eval.trace import trace
-
-
-def rows(path):
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def test_langchain_callbacks(tmp_path):
@@ -50,7 +46,7 @@ def test_langchain_callbacks(tmp_path):
     RunnableLambda(rag).invoke({"question": "Are null keys accepted?"}, config=config)
     with pytest.raises(RuntimeError):
         RunnableLambda(fails).invoke({"question": "q?"}, config=config)
-    good, bad = rows(path)
+    good, bad = read_rows(path)
     assert (good["qid"], good["q"], good["answer_json"]) == ("A1", "Are null keys accepted?", {"claim": "No."})
     assert good["retrieved_ids"] == ["manual#keys", "d2"]
     assert (good["usage"]["input_tokens"], good["usage"]["output_tokens"]) == (9, 1)
@@ -84,10 +80,10 @@ def test_an_agent_is_one_row_with_what_its_tools_retrieved(tmp_path):
     config = {"callbacks": [TraceHandler(path)]}
     for message in (("human", "Are null keys accepted?"), {"role": "user", "content": "Are null keys accepted?"}):
         RunnableLambda(agent).invoke({"messages": [("system", "Be brief."), message]}, config=config)
-    for row in rows(path):
+    for row in read_rows(path):
         assert (row["q"], row["answer_json"]) == ("Are null keys accepted?", {"claim": "No."})
         assert row["retrieved_ids"] == ["d1"]
-    assert len(rows(path)) == 2
+    assert len(read_rows(path)) == 2
 
 
 def test_a_streamed_langchain_run_has_its_question(tmp_path):
@@ -105,7 +101,7 @@ def test_a_streamed_langchain_run_has_its_question(tmp_path):
     assert list((asked | (lambda text: text)).stream({"question": "q1?"}, config=config)) == ["answer to q1?"]
     with pytest.raises(RuntimeError):
         list((asked | RunnableGenerator(fails)).stream({"question": "q2?"}, config=config))
-    good, bad = rows(path)
+    good, bad = read_rows(path)
     assert (good["q"], good["answer_json"]) == ("q1?", {"claim": "answer to q1?"})
     assert (bad["q"], bad["error"]) == ("q2?", "RuntimeError: no model")
 
@@ -135,7 +131,7 @@ def test_questions_and_answers_of_langchain_may_be_parts_and_models(tmp_path):
         config = {"callbacks": [TraceHandler(path)], "metadata": {"qid": number}}
         RunnableLambda(lambda _, output=output: output).invoke(inputs, config=config)
     expected = [(str(number), question, answer) for number, (*_, question, answer) in enumerate(cases)]
-    assert [(row["qid"], row["q"], row["answer_json"]) for row in rows(path)] == expected
+    assert [(row["qid"], row["q"], row["answer_json"]) for row in read_rows(path)] == expected
 
 
 def test_a_langchain_run_with_fallbacks_or_callbacks_inside_is_one_row(tmp_path):
@@ -155,7 +151,7 @@ def test_a_langchain_run_with_fallbacks_or_callbacks_inside_is_one_row(tmp_path)
     RunnableLambda(fails).with_fallbacks([answer]).invoke({"question": "q1?"}, config=config)
     RunnableLambda(calls_with_callbacks).invoke({"question": "q2?"}, config=config)
     asyncio.run(RunnableLambda(fails).with_fallbacks([answer]).ainvoke({"question": "q3?"}, config=config))
-    assert [(row["q"], row["answer_json"]["claim"]) for row in rows(path)] == [
+    assert [(row["q"], row["answer_json"]["claim"]) for row in read_rows(path)] == [
         ("q1?", "from the other"),
         ("q2?", "inner"),
         ("q3?", "from the other"),
@@ -188,7 +184,7 @@ def test_langchain_streams_that_stop_early_leave_nothing_behind(tmp_path, caplog
     next(stream)
     stream.close()
     asyncio.run(first_part())
-    assert [row["ok"] for row in rows(path)] == [False] * 3
+    assert [row["ok"] for row in read_rows(path)] == [False] * 3
     assert (caplog.messages, handler._runs) == ([], {})
 
 
@@ -205,7 +201,7 @@ def test_langchain_documents_that_cannot_be_recorded_are_an_error_of_the_row(tmp
     path = tmp_path / "trace.jsonl"
     handler = TraceHandler(path)
     assert (Fixed() | (lambda _: "No.")).invoke("q?", config={"callbacks": [handler]}) == "No."
-    (row,) = rows(path)
+    (row,) = read_rows(path)
     assert row["error"].startswith("TypeError: the id of a document is of type dict")
     assert handler._runs == {}
 
@@ -237,7 +233,7 @@ def test_a_langchain_run_fills_the_row_of_a_block(tmp_path):
     asyncio.run(asked())
     with pytest.raises(RuntimeError), trace("A3", "q3?", path=path):
         chain.invoke("boom", config=config)
-    first, second, failed = rows(path)
+    first, second, failed = read_rows(path)
     assert (first["qid"], first["retrieved_ids"], first["answer_json"]) == ("A1", ["d1"], {"claim": "No."})
     assert (second["qid"], second["retrieved_ids"], second["answer_json"]) == ("A2", ["d1"], {"claim": "No."})
     assert "error" not in first
@@ -250,7 +246,7 @@ def test_the_apps_of_the_tutorial_write_traces_that_pass(app, tmp_path):
     shutil.copytree(ROOT / "examples" / "rag-server", folder)
     for _ in range(2):  # a second run replaces the traces of the first
         subprocess.run([sys.executable, f"{app}.py"], cwd=folder, check=True)
-    written = rows(folder / "runs" / "app.jsonl")
+    written = read_rows(folder / "runs" / "app.jsonl")
     assert [row["qid"] for row in written] == ["S01", "S02", "S03", "S04", "S05"]
     assert [len(row["chunks"]) > 0 for row in written] == [True] * 5
     report = rag_eval.score(
@@ -278,7 +274,7 @@ def test_llama_index_events(tmp_path):
     with trace("A2", "And empty ones?", path=path):
         engine.query("And empty ones?")
     handler.path = str(tmp_path / "elsewhere.jsonl")
-    first, second = rows(path)
+    first, second = read_rows(path)
     assert (first["q"], first["retrieved_ids"]) == ("Are null keys accepted?", ["n1"])
     assert first["chunks"][0] == {"id": "n1", "text": "Null keys are rejected.", "score": 0.9}
     assert first["answer_json"]["claim"]
@@ -325,14 +321,14 @@ def test_llama_index_queries_that_fail_stream_or_ask_others(tmp_path):
     with pytest.raises(RuntimeError):
         engine.query("boom")
     answer = streaming.query("streamed")
-    assert rows(path)[1:] == []  # nobody has read the answer yet
+    assert read_rows(path)[1:] == []  # nobody has read the answer yet
     assert list(answer.response_gen) == ["text ", "text ", "text"]
     AskingOthers(callback_manager=CallbackManager()).query("asks others")
     asyncio.run(asked())
     with trace("A7", "streamed", path=path):
         list(streaming.query("streamed").response_gen)
     handler.path = str(tmp_path / "elsewhere.jsonl")
-    failed, streamed, outer, *others, named = rows(path)
+    failed, streamed, outer, *others, named = read_rows(path)
     assert (failed["q"], failed["error"], failed["ok"], failed["run"]) == ("boom", "no index", False, "r1")
     assert "answer_json" not in failed
     assert (streamed["retrieved_ids"], streamed["answer_json"]) == (["streamed"], {"claim": "text text text"})

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from cases import gold_row, write_rows
+from cases import gold_row, read_rows, write_rows
 from seams import main
 
 CHUNKS = [{"id": "m#1", "text": "The notice period is thirty days."}, {"id": "m#2", "text": "Lunch is at noon."}]
@@ -31,10 +31,6 @@ def files(tmp_path, monkeypatch):
     write_rows(tmp_path / "eval/gold.jsonl", [known])
     write_rows(tmp_path / "trace.jsonl", TRACES)
     return tmp_path
-
-
-def rows(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def draft(*options):
@@ -63,7 +59,7 @@ def test_a_seed_is_a_whole_number_in_range(capsys, seed):
 
 def test_drafts_are_what_failed_was_refused_or_is_not_grounded_and_not_in_the_gold(files, capsys):
     assert draft() == 0
-    content = rows(files / "eval/drafts.jsonl")
+    content = read_rows(files / "eval/drafts.jsonl")
     assert {row["question"]: row["draft"] for row in content} == {
         "How long is the notice period?": "refused",
         "When is lunch?": "ungrounded",
@@ -75,7 +71,7 @@ def test_drafts_are_what_failed_was_refused_or_is_not_grounded_and_not_in_the_go
         "skipped 2 already in gold or drafts, 1 of another kind. Next: rag-eval gold review\n"
     )
     assert draft() == 0  # and no second time
-    assert rows(files / "eval/drafts.jsonl") == content
+    assert read_rows(files / "eval/drafts.jsonl") == content
 
 
 def test_a_draft_shows_what_was_answered_cited_and_retrieved(files):
@@ -90,7 +86,7 @@ def test_a_draft_shows_what_was_answered_cited_and_retrieved(files):
     )
     assert draft() == 0
     assert "No idée." in (files / "eval/drafts.jsonl").read_text("utf-8")
-    by_question = {row.pop("question"): row for row in rows(files / "eval/drafts.jsonl")}
+    by_question = {row.pop("question"): row for row in read_rows(files / "eval/drafts.jsonl")}
     assert all(row.pop("qid").startswith("D-") for row in by_question.values())
     blank = {"draft": "failed", "answerable": None, "gold_claim_substr": None, "gold_citations": None}
     assert by_question == {
@@ -105,7 +101,7 @@ def test_a_sample_takes_the_strata_by_turns_and_its_seed_decides(files):
     drawn = set()
     for seed in range(3):
         draft("--sample", "3", "--by", "run", "--seed", str(seed), "--drafts", f"{seed}.jsonl")
-        result = [row["question"] for row in rows(files / f"{seed}.jsonl")]
+        result = [row["question"] for row in read_rows(files / f"{seed}.jsonl")]
         assert len(result) == 3
         assert "0?" in result  # the only one of its run
         drawn.add(tuple(result))
@@ -120,18 +116,18 @@ def test_drafts_are_no_gold(files, capsys):
 
 def test_a_person_makes_items_of_drafts(files, monkeypatch, capsys):
     draft()
-    order = [row["draft"] for row in rows(files / "eval/drafts.jsonl")]
+    order = [row["draft"] for row in read_rows(files / "eval/drafts.jsonl")]
     answers = {
         "refused": ["Accept", "?", "YES", "thirty days", "1 m#9"],
         "ungrounded": ["x", "edit", "At what time is lunch?", "", "n"],
     }
     output = [item for kind in order for item in answers.get(kind, ["r", "no question of ours"])]
     assert review(monkeypatch, *output) == 0
-    gold = {row["question"]: row for row in rows(files / "eval/gold.jsonl")}
+    gold = {row["question"]: row for row in read_rows(files / "eval/gold.jsonl")}
     assert gold["How long is the notice period?"]["gold_citations"] == ["m#1", "m#9"]
     assert gold["How long is the notice period?"]["gold_claim_substr"] == ["thirty days"]
     assert gold["At what time is lunch?"]["answerable"] is False
-    (remaining,) = rows(files / "eval/drafts.jsonl")
+    (remaining,) = read_rows(files / "eval/drafts.jsonl")
     assert remaining["rejected"] == {"by": "ann@example.org", "why": "no question of ours"}
     shown = capsys.readouterr().out
     assert "2 accepted, 0 still open." in shown
@@ -145,14 +141,14 @@ def test_an_item_that_gold_may_not_have_is_asked_for_again(files, monkeypatch, c
     draft()
     assert review(monkeypatch, "a", "y", "abc", "1", "a", "y", "the employer", "m#7") == 0
     assert "not accepted: /gold_claim_substr/0" in capsys.readouterr().out
-    assert rows(files / "eval/gold.jsonl")[-1]["gold_claim_substr"] == ["the employer"]
+    assert read_rows(files / "eval/gold.jsonl")[-1]["gold_claim_substr"] == ["the employer"]
 
 
 def test_the_end_of_input_keeps_what_was_decided(files, monkeypatch, capsys):
     draft()
     assert review(monkeypatch, "a", "n") == 0
     assert "1 accepted, 2 still open." in capsys.readouterr().out
-    assert len(rows(files / "eval/drafts.jsonl")) == 2
+    assert len(read_rows(files / "eval/drafts.jsonl")) == 2
 
 
 def git(*words):
@@ -241,10 +237,10 @@ def test_a_signer_that_is_not_utf_8_is_refused_before_any_draft_is_shown(files, 
 def test_two_items_of_one_review_have_different_qids(files, monkeypatch, capsys):
     write_rows(files / "trace.jsonl", [{"q": f"What is {n}?", "error": "x"} for n in range(2)])
     assert draft() == 0
-    assert all(re.fullmatch("D-[0-9a-f]{8}", row["qid"]) for row in rows(files / "eval/drafts.jsonl"))
+    assert all(re.fullmatch("D-[0-9a-f]{8}", row["qid"]) for row in read_rows(files / "eval/drafts.jsonl"))
     again = ["e", "", "SAME", "n"]
     assert review(monkeypatch, *again, *again, "e", "", "OTHER", "n") == 0
-    assert [row["qid"] for row in rows(files / "eval/gold.jsonl")] == ["Q1", "SAME", "OTHER"]
+    assert [row["qid"] for row in read_rows(files / "eval/gold.jsonl")] == ["Q1", "SAME", "OTHER"]
     assert "not accepted: the qid 'SAME' is already used" in capsys.readouterr().out
 
 
@@ -273,7 +269,7 @@ def test_half_of_an_answer_may_lack_support(files, supported, kind):
     )
     write_rows(files / "trace.jsonl", [{"q": "Which are the rules?", "answer": answer, "chunks": CHUNKS}])
     draft("--select", "ungrounded,answered")
-    assert [row["draft"] for row in rows(files / "eval/drafts.jsonl")] == [kind]
+    assert [row["draft"] for row in read_rows(files / "eval/drafts.jsonl")] == [kind]
 
 
 @pytest.mark.parametrize("name", ["q", "question"])
@@ -281,4 +277,4 @@ def test_a_number_of_the_question_needs_no_support(files, name):
     asked, answer = "What was the notice period in 2024?", "The notice period is thirty days in 2024."
     write_rows(files / "trace.jsonl", [{name: asked, "answer": answer, "chunks": CHUNKS}])
     draft("--select", "ungrounded,answered")
-    assert [row["draft"] for row in rows(files / "eval/drafts.jsonl")] == ["answered"]
+    assert [row["draft"] for row in read_rows(files / "eval/drafts.jsonl")] == ["answered"]

@@ -9,6 +9,7 @@ import socket
 
 import pytest
 
+from cases import read_rows
 from fake_tracing import KEYS, PROJECT, FakeTracing, export
 
 pytest.importorskip("httpx")
@@ -38,10 +39,6 @@ def live(command, monkeypatch, tmp_path):
     return run
 
 
-def rows(path):
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
 @pytest.mark.parametrize("tool", ADDRESSES)
 @pytest.mark.parametrize("older", [False, True], ids=["newer", "older"])
 def test_all_pages_give_the_rows_of_the_tools_own_export(live, command, tmp_path, tool, older):
@@ -50,9 +47,9 @@ def test_all_pages_give_the_rows_of_the_tools_own_export(live, command, tmp_path
     assert (code, out) == (0, ""), err
     command("import", tool, *export(RECORDED[tool]), "--citations", "numbers", "--out", tmp_path / "exported.jsonl")
     if not (older and tool != "phoenix"):  # the older APIs give some fields under other names
-        assert rows(tmp_path / "trace.jsonl") == rows(tmp_path / "exported.jsonl")
-    asked = {row["q"]: row.get("answer_json") for row in rows(tmp_path / "exported.jsonl")}
-    assert {row["q"]: row.get("answer_json") for row in rows(tmp_path / "trace.jsonl")} == asked
+        assert read_rows(tmp_path / "trace.jsonl") == read_rows(tmp_path / "exported.jsonl")
+    asked = {row["q"]: row.get("answer_json") for row in read_rows(tmp_path / "exported.jsonl")}
+    assert {row["q"]: row.get("answer_json") for row in read_rows(tmp_path / "trace.jsonl")} == asked
     saved = tmp_path / f"trace.{tool}.jsonl"
     assert len(saved.read_bytes().splitlines()) >= 4
     assert f"rag-eval import {tool} {saved.name} --since 2026-11-23" in err
@@ -88,7 +85,7 @@ def test_the_saved_replies_give_the_same_bytes_without_the_api(live, command, tm
 def test_the_command_that_repeats_the_import_gives_the_same_traces(live, command, tmp_path, options):
     live(FakeTracing(), "langfuse")
     item = {"answerable": False, "gold_claim_substr": [], "gold_citations": []}
-    asked = sorted({row["q"] for row in rows(tmp_path / "trace.jsonl")})
+    asked = sorted({row["q"] for row in read_rows(tmp_path / "trace.jsonl")})
     golds = [{"qid": f"G{number}", "question": question, **item} for number, question in enumerate(asked)]
     (tmp_path / "my gold.jsonl").write_text("".join(json.dumps(gold) + "\n" for gold in golds), "utf-8")
     code, _, err = live(FakeTracing(), "langfuse", *options, "--force")
@@ -111,7 +108,7 @@ def test_the_server_is_asked_for_the_window_with_a_margin(live, tool):
 
 def test_traces_outside_of_the_window_are_left_out(live, tmp_path):
     code, _, err = live(FakeTracing(), "langfuse", "--since", "2026-11-23T03:16:49.672Z")
-    assert (code, 0 < len(rows(tmp_path / "trace.jsonl")) < 5) == (0, True)
+    assert (code, 0 < len(read_rows(tmp_path / "trace.jsonl")) < 5) == (0, True)
     assert "left out: traces before --since" in err
     code, _, err = live(FakeTracing(), "langfuse", "--until", "2026-11-23T03:16:49.672Z", "--force")
     assert (code, "left out: traces from --until on" in err) == (0, True)
@@ -121,7 +118,7 @@ def test_traces_outside_of_the_window_are_left_out(live, tmp_path):
 def test_a_busy_server_is_asked_again(live, tmp_path, fault):
     fake = FakeTracing(faults=[fault])
     assert live(fake, "phoenix")[0] == 0
-    assert len(rows(tmp_path / "trace.jsonl")) == 5
+    assert len(read_rows(tmp_path / "trace.jsonl")) == 5
 
 
 @pytest.mark.parametrize(

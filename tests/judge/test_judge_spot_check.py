@@ -9,17 +9,13 @@ import shlex
 
 import pytest
 
-from cases import write_rows
+from cases import read_rows, write_rows
 from hostile import PIECES, commands
 from html_page import Page
 from verdicts import JUDGE, gold_of, input_hash, trace_of, verdict_row
 
 N = 100
 LABELS = "eval/judge-labels.jsonl"
-
-
-def rows(path):
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 @pytest.fixture
@@ -60,7 +56,7 @@ def asked(out):
 def test_rare_grades_and_kinds_are_drawn_and_weigh_what_they_represent(check, tmp_path):
     code, _, err = check("--n", "12", answers=["3", "4", ""] * 12)
     assert (code, "12 of 100 answers drawn with seed 0, 12 to grade" in err) == (0, True)
-    result = rows(tmp_path / LABELS)
+    result = read_rows(tmp_path / LABELS)
     scores = [check.rows[row["qid"]]["groundedness"] for row in result]
     kinds = ["rare" if int(row["qid"][1:]) % 20 == 3 else "usual" for row in result]
     assert sorted(set(zip(scores, kinds, strict=True))) == [(1, "usual"), (5, "rare"), (5, "usual")]
@@ -80,7 +76,7 @@ def test_the_rubric_is_shown_before_the_first_answer_only_if_there_is_one(check)
 
 def test_the_record_says_who_graded_what_and_when(check, tmp_path):
     _, out, _ = check("--n", "3", "--seed", "s", answers=["3", "", "well put", "9", "x", "0", "5", "", "s"])
-    first, second = rows(tmp_path / LABELS)
+    first, second = read_rows(tmp_path / LABELS)
     assert (first["groundedness"], first["note"], "correctness" in first) == (3, "well put", False)
     assert (second["groundedness"], second["correctness"]) == (0, 5)
     assert (first["rater"], first["seed"], first["input"]) == ("ann", "s", input_hash(check.rows[first["qid"]]))
@@ -111,11 +107,11 @@ def test_an_interruption_keeps_what_was_graded_and_is_continued(check, tmp_path,
     code, out, _ = check("--n", "6", answers=["3", "4", "", "2", "2", "", "1", *end])
     assert code == (130 if end and end != ["q"] else 0)
     assert ("\n\nwrote eval/judge-labels.jsonl: 2 graded" in out) is (end == []), "the prompt has ended its line"
-    before = rows(tmp_path / LABELS)
+    before = read_rows(tmp_path / LABELS)
     assert len(before) == 2
     _, _, err = check("--n", "6", answers=["5", "5", ""] * 4)
     assert "6 of 100 answers drawn with seed 0, 4 to grade" in err
-    result = rows(tmp_path / LABELS)
+    result = read_rows(tmp_path / LABELS)
     assert (result[:2], len({row["qid"] for row in result})) == (before, 6)
     _, _, err = check("--n", "6", rater="bob")
     assert "6 to grade" in err
@@ -147,9 +143,9 @@ def test_the_command_that_is_printed_at_the_end_reads_the_record(check, command,
 def test_what_is_gated_is_graded(check, tmp_path):
     (tmp_path / "eval-gates.yml").write_text("version: 1\ngates: {judge_relevancy: {min: 0.8}}\n", "utf-8")
     check("--n", "1", answers=["4", ""])
-    assert rows(tmp_path / LABELS)[0]["relevancy"] == 4
+    assert read_rows(tmp_path / LABELS)[0]["relevancy"] == 4
     check("--n", "2", "--score", "correctness", answers=["2", ""])
-    assert rows(tmp_path / LABELS)[1]["correctness"] == 2
+    assert read_rows(tmp_path / LABELS)[1]["correctness"] == 2
 
 
 @pytest.mark.parametrize(
@@ -243,7 +239,8 @@ def test_input_that_is_not_utf_8_is_asked_for_again_or_ends_the_input(check, mon
     typed = io.BytesIO(b"4\n4\n\n" + b"\xff\n2\n2\n\xe9\nfine\n")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(typed, encoding="utf-8", errors=errors))
     code, out, _ = check("--n", "3", answers=None)
-    graded = [(row["groundedness"], row.get("note")) for row in rows(tmp_path / LABELS)] if errors != "strict" else []
+    labels = read_rows(tmp_path / LABELS) if errors != "strict" else []
+    graded = [(row["groundedness"], row.get("note")) for row in labels]
     assert (code, "That is not UTF-8 text. Type it again." in out) == (0, True)
     assert graded == ([] if errors == "strict" else [(4, None), (2, "fine")])
 

@@ -15,12 +15,9 @@ import uuid
 
 import pytest
 
+from cases import read_rows
 from rag_eval.trace import current, trace
 from seams import Contract, load_schema
-
-
-def rows(path):
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def test_a_row_is_valid_and_holds_what_was_recorded(command, tmp_path):
@@ -37,7 +34,7 @@ def test_a_row_is_valid_and_holds_what_was_recorded(command, tmp_path):
         t.set(abstained=False, guardrail={"score": 0.1, "blocked": False})
         assert current() is t
     assert current() is None
-    (row,) = rows(path)
+    (row,) = read_rows(path)
     assert (row["qid"], row["q"], row["run"]) == ("A1", "Are null keys accepted?", "small")
     assert row["retrieved_ids"][1:] == ["manual#keys", "7", "c8"]
     assert row["retrieved_ids"][0].startswith("text:")
@@ -67,7 +64,7 @@ def test_an_exception_is_a_row_and_goes_on(tmp_path):
         raise TimeoutError("too slow")
     with trace("A2", path=path):
         pass
-    first, second = rows(path)
+    first, second = read_rows(path)
     assert (first["error"], first["ok"], first["timed_out"]) == ("TimeoutError: too slow", False, True)
     assert second["error"] == "no answer was recorded: call t.answer(text)"
 
@@ -89,7 +86,7 @@ def test_an_exception_without_a_text_is_a_row_and_goes_on(tmp_path):
 
     with pytest.raises(Textless), trace("A1", path=tmp_path / "trace.jsonl"):
         raise Textless
-    assert rows(tmp_path / "trace.jsonl")[0]["error"] == "Textless: the exception has no text"
+    assert read_rows(tmp_path / "trace.jsonl")[0]["error"] == "Textless: the exception has no text"
 
 
 def test_what_cannot_be_recorded_is_refused(tmp_path):
@@ -182,7 +179,7 @@ def test_a_wrong_value_is_refused_and_leaves_a_valid_row(call, kind, said, comma
     path = tmp_path / "t.jsonl"
     with pytest.raises(kind, match=said), trace("A1", "Why?", path=path) as t:
         call(t)
-    (row,) = rows(path)
+    (row,) = read_rows(path)
     assert row["error"].startswith(kind.__name__)
     assert command("validate", path)[0] == 0
 
@@ -225,14 +222,14 @@ def test_a_refused_value_leaves_what_was_recorded_before(tmp_path):
             with pytest.raises(ValueError, match=r"minimum 0|surrogate"):
                 call()
         t.answer("No.")
-    (row,) = rows(path)
+    (row,) = read_rows(path)
     assert (row["retrieved_ids"], row["usage"], "retrievals" in row) == (["a"], {"input_tokens": 3}, False)
 
 
 def test_an_error_with_half_of_a_surrogate_pair_leaves_a_valid_row(command, tmp_path):
     with pytest.raises(RuntimeError), trace("A1", path=tmp_path / "t.jsonl"):
         raise RuntimeError("bad \ud800 text")
-    assert rows(tmp_path / "t.jsonl")[0]["error"] == "RuntimeError: bad ? text"
+    assert read_rows(tmp_path / "t.jsonl")[0]["error"] == "RuntimeError: bad ? text"
     assert command("validate", tmp_path / "t.jsonl")[0] == 0
 
 
@@ -242,7 +239,7 @@ def test_ids_and_answers_may_be_numbers_and_objects_with_a_text(command, tmp_pat
         t.retrieved([(7, "x"), (identity, "y")])
         t.answer(42, citations=(item for item in (7, identity)))
         t.set(confidence=decimal.Decimal("0.5"), of_another_tool={"x": [1, "y"]})
-    (row,) = rows(tmp_path / "t.jsonl")
+    (row,) = read_rows(tmp_path / "t.jsonl")
     assert row["answer_json"] == {"claim": "42", "citations": ["7", str(identity)]}
     assert row["retrieved_ids"] == ["7", str(identity)]
     assert row["confidence"] == 0.5
@@ -258,8 +255,8 @@ def test_numbers_of_numpy_and_without_a_value_leave_a_valid_row(command, tmp_pat
         t.answer("No.")
         t.usage(input_tokens=numpy.int64(3), cost_usd=float("nan"))
         t.set(confidence=numpy.float32(0.25))
-    assert (command("validate", path)[0], len(rows(path))) == (0, 1)
-    (row,) = rows(path)
+    assert (command("validate", path)[0], len(read_rows(path))) == (0, 1)
+    (row,) = read_rows(path)
     assert [chunk.get("score") for chunk in row["chunks"]] == [0.5, None, None, 2.0]
     assert (row["usage"], row["confidence"]) == ({"input_tokens": 3}, 0.25)
 
@@ -286,7 +283,7 @@ def test_threads_and_tasks_share_a_file(tmp_path):
     for thread in threads:
         thread.join()
     asyncio.run(tasks())
-    assert sorted(row["qid"] for row in rows(path)) == sorted(
+    assert sorted(row["qid"] for row in read_rows(path)) == sorted(
         [*(f"T{number}" for number in range(8)), *(f"C{number}" for number in range(20))]
     )
 
@@ -310,7 +307,7 @@ def test_threads_share_a_trace(tmp_path):
             t.answer("a")
     finally:
         sys.setswitchinterval(interval)
-    (row,) = rows(tmp_path / "trace.jsonl")
+    (row,) = read_rows(tmp_path / "trace.jsonl")
     assert (len(row["chunks"]), len(row["retrievals"])) == (80, 80)
     assert (row["usage"]["input_tokens"], row["latency_ms"]["generate"]) == (80, 80)
 
@@ -345,7 +342,7 @@ def test_a_block_in_a_generator_may_end_in_another_task_than_it_began_in(tmp_pat
         t.answer("b")
     assert current() is None
     asyncio.run(first_part())
-    finished, closed, other, abandoned = rows(path)
+    finished, closed, other, abandoned = read_rows(path)
     assert (finished["qid"], finished["answer_json"]) == ("A1", {"claim": "ab"})
     assert (closed["qid"], closed["error"]) == ("A2", "GeneratorExit: ")
     assert (other["qid"], other["answer_json"]) == ("B1", {"claim": "b"})
@@ -358,7 +355,7 @@ def test_an_open_trace_is_not_opened_again(tmp_path):
         with pytest.raises(RuntimeError, match="open already"), t:
             pass
         t.answer("a")
-    assert [row["answer_json"] for row in rows(path)] == [{"claim": "a"}]
+    assert [row["answer_json"] for row in read_rows(path)] == [{"claim": "a"}]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit of the size of a file")
@@ -375,7 +372,7 @@ def test_a_full_disk_cuts_no_row(tmp_path):
         "except OSError: answer('A3', 'a')\n"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], check=True)
-    assert [row["qid"] for row in rows(path)] == ["A1", "A3"]
+    assert [row["qid"] for row in read_rows(path)] == ["A1", "A3"]
 
 
 def test_processes_share_a_file(tmp_path):
@@ -387,7 +384,7 @@ def test_processes_share_a_file(tmp_path):
     )
     running = [subprocess.Popen([sys.executable, "-c", code, str(number), str(path)]) for number in range(3)]
     assert [item.wait() for item in running] == [0, 0, 0]
-    assert len({row["qid"] for row in rows(path)}) == 150
+    assert len({row["qid"] for row in read_rows(path)}) == 150
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")

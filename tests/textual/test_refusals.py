@@ -1,7 +1,6 @@
 """Refusals in words of their own: examples of each language, and laws that hold for all of them."""
 
 import hashlib
-import json
 import re
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import depth
-from cases import ROOT, make_case
+from cases import ROOT, make_case, read_rows
 from rag_eval.gates.policy import contract
 from rag_eval.textual import refusals
 from rag_eval.textual.refusals import (
@@ -31,11 +30,7 @@ from seams import Policy, Settings, measures
 FILES = sorted((ROOT / "tests" / "refusals").glob("*.jsonl"))
 
 
-def rows(file):
-    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-
-
-EXAMPLES = [(file.stem, row["claim"], row["refuses"]) for file in FILES for row in rows(file)]
+EXAMPLES = [(file.stem, row["claim"], row["refuses"]) for file in FILES for row in read_rows(file)]
 REFUSALS = [(code, claim) for code, claim, refuses in EXAMPLES if refuses]
 EACH_LANGUAGE = pytest.mark.parametrize("language", LANGUAGES)
 LONG = (
@@ -72,7 +67,8 @@ def test_wordings_of_current_systems(file):
     refusals of fresh19 and of fresh20, which are indirect. Version 7 found 101 of the 106 of fresh21, which has
     thirteen languages, and 5 others. The nine parts of development were written before the patterns that they check.
     """
-    wrong = [(row["claim"], recognise(row["claim"])) for row in rows(file) if outcome(row["claim"]) != row["refuses"]]
+    claims = [row["claim"] for row in read_rows(file) if outcome(row["claim"]) != row["refuses"]]
+    wrong = [(claim, recognise(claim)) for claim in claims]
     known = {"fresh3": 1, "fresh4": 1, "fresh6": 1, "fresh7": 1, "fresh11": 1, "fresh13": 2, "fresh14": 2}
     known |= {"fresh17": 1, "fresh18": 9, "fresh19": 3, "fresh20": 48, "fresh21": 6, "development": 8}
     assert len(wrong) <= known.get(file.stem, 0), wrong
@@ -137,7 +133,7 @@ def test_a_pattern_that_matches_any_text_is_tried(language):
 def test_every_language_has_examples_of_both_kinds():
     assert {file.stem for file in FILES} == set(LANGUAGES)
     for file in FILES:
-        kinds = [row["refuses"] for row in rows(file)]
+        kinds = [row["refuses"] for row in read_rows(file)]
         assert min(kinds.count(True), kinds.count(False)) >= 12, file.stem
 
 
