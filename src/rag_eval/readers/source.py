@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any, BinaryIO, NamedTuple, Protocol, Self
 
 from rag_eval.common.escaping import quoted
-from rag_eval.common.paths import GATES_FILES
+from rag_eval.common.paths import GATES_FILES, misread_names
 from rag_eval.contract import Limits
 from rag_eval.contract.settings import DEFAULT_GOLD, DEFAULT_TRACE
 from rag_eval.errors import MissingExtra, UsageError
@@ -285,6 +285,8 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
     try:
         real = refuse_outside(path, root)
     except ValueError:  # NUL, or half of a surrogate pair
+        if misread_names():
+            raise  # the locale is wrong, not the name
         raise Unreadable("is not a valid file name", "Check the path.") from None
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
     try:
