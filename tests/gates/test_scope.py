@@ -118,6 +118,7 @@ def test_without_a_tag_the_smoke_suite_is_a_sample_of_fifty():
     [
         (["retrieval", "answers"], ("answers", "retrieval")),
         (["citations", "citations"], ("citations",)),
+        (["retrieval", "context_quality"], ("retrieval", "context")),
         ([], ()),
     ],
 )

@@ -258,8 +258,11 @@ def measures(cutoffs: Iterable[int], also: Iterable[str] = ()) -> tuple[Measure,
 
 
 def perspectives_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the named metric groups, in the order of reports; raise UsageError for an unknown name."""
-    wanted = dict.fromkeys(names)
+    """Return the named metric groups, in the order of reports; raise UsageError for an unknown name.
+
+    ``context_quality``, the name in the enterprise framework, is ``context``.
+    """
+    wanted = ["context" if name == "context_quality" else name for name in names]
     if unknown := [name for name in wanted if name not in PERSPECTIVES]:
         raise UsageError(f"unknown perspective {quoted(unknown[0], 40)}. There are: {', '.join(PERSPECTIVES)}")
     return tuple(name for name in PERSPECTIVES if name in wanted)
