@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import io
+import json
 import re
 import tokenize
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -205,15 +206,16 @@ def objects(inputs: ImportInputs, path: str, what: str) -> Iterator[tuple[int, R
     if inputs.problems > before:
         return  # the file is unreadable, which is reported
     if beginning(inputs, path).startswith(YAML_LIST):
-        yield from ((1, row) for row in yaml_value(inputs, path) or () if isinstance(row, dict))
-        return
-    for document in documents(inputs, path):
-        value = decode(inputs, document)
+        plain = json.dumps(yaml_value(inputs, path), default=str, skipkeys=True)  # with texts for times and keys
+        values = ((1, value) for value in json.loads(plain) or ())
+    else:
+        values = ((document.line, decode(inputs, document)) for document in documents(inputs, path))
+    for line, value in values:
         if isinstance(value, dict):
-            yield from ((document.line, row) for row in frame_rows(value))
+            yield from ((line, row) for row in frame_rows(value))
         elif value is not None:
             hint = "Check the format of the file: rag-eval import auto FILE"
-            inputs.problem(path, document.line, "", f"is not an object, but {what} is one", hint)
+            inputs.problem(path, line, "", f"is not an object, but {what} is one", hint)
 
 
 def frame_rows(value: Row) -> Iterator[Row]:
@@ -230,7 +232,7 @@ def frame_rows(value: Row) -> Iterator[Row]:
     elif isinstance(columns, list) and isinstance(data, list) and all(isinstance(row, list) for row in data):
         yield from (dict(zip(map(str, columns), row, strict=False)) for row in data)
     elif isinstance(rows := value.get("rows"), list) and rows and isinstance(as_dict(rows[0]).get("row"), dict):
-        yield from (row["row"] for row in rows)  # of Hugging Face
+        yield from (row["row"] for row in rows if isinstance(as_dict(row).get("row"), dict))  # of Hugging Face
     elif "schema" in value and isinstance(data, list) and all(isinstance(row, dict) for row in data):
         yield from data
     elif are_objects and _are_ids(value):

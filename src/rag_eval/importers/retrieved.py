@@ -22,11 +22,12 @@ from rag_eval.importers.unwrap import (
 from rag_eval.trace import text_id
 
 TEXT_KEYS = """
-    text page_content pageContent content document.content snippet contents chunk_text passage_text blurb
+    text page_content pageContent content document.content snippet contents chunk_text
+    content_text passage_text evidence_text blurb
 """.split()
 _TEXTS_OR_IDS = ("passage", "chunk")
 _WRAPPED_TEXTS = ("text_resource", "content", "data")
-_WRAPPERS = ("document", "node", "_source", "payload", "properties", "chunkInfo", "documentMetadata")
+_WRAPPERS = ("document", "node", "_source", "payload", "properties", "chunkInfo", "documentMetadata", "sourceData")
 """Fields of a document with its text: of LlamaIndex, Elasticsearch, Qdrant, Weaviate and Vertex AI Search."""
 DOCUMENT_KEYS = (
     "source", "file_name", "filename", "file_path", "filepath", "url", "doc_uri", "title", "document_id", "doc_id",
@@ -37,7 +38,7 @@ SCORE_KEYS = ("score", "relevance_score", "similarity", "_score", "relevanceScor
 CONTEXT_KEYS = """
     context contexts source_documents documents retrieved chunks retrieved_contexts retrieved_documents retrieved_docs
     retrieved_chunks context_chunks passages search_results source_nodes retrieval_result ctxs
-    retrieved_passages retrieval_results retrieved_contents top_documents
+    retrieved_passages retrieval_results retrieval_contents retrieved_contents top_documents
 """.split()  # fmt: skip
 CONTEXT_KEYS += camel(dict.fromkeys(name for name in CONTEXT_KEYS if "_" in name))
 _LISTS = (

@@ -275,8 +275,8 @@ def drop_rest(conversion: Conversion, output: Any, usage: Row) -> None:
     conversion.drop_unread(unwrap.as_dict(unwrap.at(choice, "/message")), _OF_MESSAGES, " of messages")
     contents = [unwrap.at(item, "/content") for item in (output, *unwrap.as_list(unwrap.at(output, "/output")))]
     for part in map(unwrap.as_dict, chain.from_iterable(map(unwrap.as_list, contents))):
-        cited = part.get("citations") or ()  # of Anthropic
-        conversion.account.dropped("citations in the text of answers", "they name no chunk", len(cited))
+        count = len(unwrap.as_list(part.get("citations")))  # of Anthropic
+        conversion.account.dropped("citations in the text of answers", "they name no chunk", count)
     counts = {name.partition("/")[0] for name in unwrap.USAGES if unwrap.at(output, f"/{name}") is not None}
     read = {*retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS, *_OF_OUTPUTS, *counts}
     conversion.drop_others(output, unwrap.ANSWER_FIELDS, " of the answer", read | set(unwrap.MODELS if usage else ()))

@@ -15,7 +15,7 @@ Value = Any
 QUESTION_KEYS = ("question", "query", "q", "input", "user_input", "prompt", "text")
 QUESTION_FIELDS = (*QUESTION_KEYS, *"""
     query_str str_or_query_bundle query_bundle messages message inputs args kwargs new_message user_prompt value
-    user_question user_query contents
+    user_question user_query contents body
 """.split())  # fmt: skip
 ANSWER_FIELDS = """
     answer generated_answer answerText textResponse output response result output_text content text replies messages
@@ -179,8 +179,9 @@ def role_of(message: Value) -> str:
     if message.get("lc") and isinstance(message.get("id"), list) and message["id"]:
         return str(message["id"][-1])
     inner = as_dict(message.get("message")) or message
-    is_user = {True: "user", False: "assistant"}.get(inner.get("isCreatedByUser", ""))  # of LibreChat
-    return str(inner.get("role") or inner.get("message.role") or inner.get("type") or is_user or "")
+    by_user = inner.get("isCreatedByUser")  # of LibreChat
+    author = ("user" if by_user else "assistant") if isinstance(by_user, bool) else ""
+    return str(inner.get("role") or inner.get("message.role") or inner.get("type") or author)
 
 
 def question_text(value: Value) -> tuple[str | None, int]:
@@ -304,10 +305,14 @@ def usage(*sources: Value, cost: Value = None) -> dict[str, Value]:
 def with_tokens(value: dict[str, Value]) -> dict[str, Value]:
     """Return a record with the tokens and the model of its ``usage`` as columns of their own."""
     name = next((name for name in ("usage", "token_usage", "metrics") if isinstance(value.get(name), dict)), "")
-    columns = usage(value.get(name))
+    columns = usage(value.get(name), cost=as_dict(value.get(name)).get("cost"))
     if columns and (model := first_id(MODELS, value[name])):
         columns[f"{name}/model"] = model
-    return {**columns, **{key: item for key, item in value.items() if key != name}} if columns else value
+    return (
+        {**columns, **{key: item for key, item in value.items() if key != name or name == "metrics"}}
+        if columns
+        else value
+    )
 
 
 def usage_of(output: Value) -> dict[str, Value]:
