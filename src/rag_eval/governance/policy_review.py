@@ -17,7 +17,7 @@ from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, degenerate_findings, leve
 from rag_eval.gates.missing_fields import counts_failures
 from rag_eval.gates.policy import Policy, merge_gates
 from rag_eval.gates.selection import scope_of
-from rag_eval.git.snapshots import read, read_regular
+from rag_eval.git.snapshots import has_path, read, read_regular
 from rag_eval.governance.circumstances import USUAL, circumstances, review_verdicts, same_meaning, unscored_gold
 from rag_eval.governance.gold_review import ReviewContext, review_gold, signoff_policy_at, violations_of_base_policy
 from rag_eval.readers.gates_file import in_folder_of
@@ -156,7 +156,7 @@ def _stated(head: Policy, base: Policy) -> dict[str, Any]:
 def _copied_gates(authority: Authority, old: str | None, new: str | None, file: str) -> Iterator[Note]:
     """Yield a note if gates of the base apply to a new gates file beside them, as of a system that is added."""
     before, after = authority.gates, authority.after
-    if old and new and before and read(after, old) is not None and read(before, new) is None:
+    if old and new and before and read_regular(after, old) is not None and not has_path(before, new):
         message = f"the gates of {quoted(old, 60)} apply too, because some of their questions are asked here"
         yield Note(file, 0, f"{message}. To add another system, first merge its folder: docs/several.md")
 
