@@ -416,7 +416,8 @@ def _report(inputs: ImportInputs, path: str, line: int, data: bytes, error: Exce
     text, offset = str(error), _offset(error)
     number = line + data.count(b"\n", 0, offset)
     if isinstance(error, UnicodeDecodeError):
-        inputs.problem(path, line + _line_of_first_invalid_byte(data), "", "is not UTF-8", _to_utf8(path, "json"))
+        number = line + data.count(b"\n", 0, data.find(error.object) + error.start)
+        inputs.problem(path, number, "", "is not UTF-8", _to_utf8(path, "json"))
     elif isinstance(error, RecursionError):
         inputs.problem(path, line, "", "is nested too deeply", _WRITE_JSON)
     elif "truncated" in text:
@@ -425,15 +426,6 @@ def _report(inputs: ImportInputs, path: str, line: int, data: bytes, error: Exce
     else:
         reason = text.removeprefix("JSON is malformed: ").partition(" (byte ")[0]
         inputs.problem(path, number, "", f"is not valid JSON: {reason}", _WRITE_JSON)
-
-
-def _line_of_first_invalid_byte(data: bytes) -> int:
-    """Return the number of line ends before the first byte that is not UTF-8."""
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        return data.count(b"\n", 0, error.start)
-    return 0
 
 
 def _to_utf8(path: str, ending: str) -> str:
