@@ -6,14 +6,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import count
 from typing import Any, NoReturn
-
-import msgspec
 
 from rag_eval.common.escaping import one_line
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _BRACKET = re.compile(r"[\[\]{}]")
+_SPACE = re.compile(r"[ \t\r\n]*")
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _LONGEST_INTEGER = 20  # digits of 2**64 - 1, and of -2**63 with its sign
 _INT_RANGE = range(-(2**63), 2**64)
@@ -50,26 +50,45 @@ def parse(data: bytes, depth: int = 64, decoder: json.JSONDecoder | None = None)
 
 
 def elements(data: bytes, depth: int = 64) -> Iterator[tuple[int, str, Any]]:
-    """Yield line, text and value of each element of the JSON array in ``data``; :class:`JsonError` ends it.
-
-    If the array is no valid JSON, it has no elements.
-    """
-    check_depth(decode(data), depth, level=-1)
-    try:
-        parts = msgspec.json.decode(data, type=list[msgspec.Raw])
-    except msgspec.DecodeError as error:
-        parse(data, depth + 1)  # its error has the position
-        raise JsonError(f"not a JSON array: {error}", "Write a list of objects.") from None
-    line, counted, end = 1, 0, 0
-    for index, part in enumerate(map(bytes, parts)):
-        start = data.index(part, end)
-        line, counted, end = line + data.count(b"\n", counted, start), start, start + len(part)
+    """Yield line, text and value of each element of the JSON array in ``data``; :class:`JsonError` ends it."""
+    text = decode(data)
+    check_depth(text, depth, level=-1)
+    position, line, counted = _after(text, _skip(text, 0), "["), 1, 0
+    is_end = text[position : position + 1] == "]"
+    for index in count():
+        if is_end:
+            rest = _skip(text, position + 1)
+            if rest < len(text):
+                raise _expected(text, rest, "nothing after the array")
+            return
+        line, counted, start = line + text.count("\n", counted, position), position, position
         try:
-            value = parse(part, depth)
+            value, position = DECODER.raw_decode(text, start)
+            _check_surrogates(text[start:position], value)
+        except json.JSONDecodeError as error:
+            raise _explained(error) from None
         except JsonError as error:
-            error.line, error.column, error.element = line, 0, f"/{index}"
+            error.line, error.element = line, f"/{index}"
             raise
-        yield line, part.decode(), value
+        yield line, text[start:position], value
+        position = _skip(text, position)
+        is_end = text[position : position + 1] == "]"
+        if not is_end:
+            position = _after(text, position, ",")
+
+
+def _after(text: str, position: int, wanted: str) -> int:
+    if text[position : position + 1] != wanted:
+        raise _expected(text, position, f"'{wanted}'" if wanted == "[" else "',' or ']'")
+    return _skip(text, position + 1)
+
+
+def _skip(text: str, position: int) -> int:
+    return _SPACE.match(text, position).end()  # type: ignore[union-attr]
+
+
+def _expected(text: str, position: int, wanted: str) -> JsonError:
+    return _explained(json.JSONDecodeError(f"expecting {wanted}", text, position))
 
 
 def decode(data: bytes) -> str:
