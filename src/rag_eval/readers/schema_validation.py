@@ -46,6 +46,8 @@ EXTRA = "additionalProperties"
 """The keyword of a schema that refuses unknown keys."""
 _BY_HAND = ("/gold.schema.json", "/gold-array.schema.json", "/eval-gates.schema.json", "/rag-server-golden.schema.json")
 """Schemas of files that people write: an example of a missing field helps them."""
+_OF_ANSWERS = frozenset(("gold_claim_substr", "gold_citations"))
+_OTHER_EVIDENCE = frozenset(("supports", "sections", "relevant_docs", "doc_grades"))
 _LONGEST_EXAMPLE = 60
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./=-]*")  # a text that YAML needs no quotes for
 _MOST = 1000
@@ -168,8 +170,16 @@ def _missing(error: SchemaError) -> tuple[str, str]:
         return f"'{name}' is missing", "Let rag-eval judge write this file. It imports no verdicts of other tools."
     written_by_hand = schema.endswith(_BY_HAND)
     examples = error.schema["properties"].get(name, {}).get("examples") if written_by_hand else None
+    if examples and _must_be_empty(name, error.value):
+        return f"'{name}' is missing", f"Add {json.dumps(name)}: []"
     example = f", such as {json.dumps(name)}: {json.dumps(examples[0], ensure_ascii=False)}" if examples else "."
     return f"'{name}' is missing", f"Add the field{example}"
+
+
+def _must_be_empty(name: str, item: Row) -> bool:
+    """Return whether a missing list of a gold item is an empty one: it has no answer, or evidence in another field."""
+    other = name == "gold_citations" and not _OTHER_EVIDENCE.isdisjoint(item)
+    return other or (name in _OF_ANSWERS and item.get("answerable") is False)
 
 
 def _no_match(pattern: str, value: str) -> tuple[str, str]:
