@@ -369,7 +369,7 @@ RULED = "Главный офис компании находится в Каза
     [
         ("The museum was founded by Clara Weiss in Salzburg.", MUSEUM, "Salzburg"),
         ("The museum was founded in 1921 by Otto Brandt.", MUSEUM, "Otto Brandt"),
-        ("The museum is located in Graz, Vienna.", MUSEUM, "Graz"),
+        ("The museum was founded in Graz, Vienna.", MUSEUM, "Graz"),
         ("Le siège est à Marseille depuis 1998.", "Le siège est à Lyon depuis 1998.", "Marseille"),
         ("Главный офис компании находится в Самаре.", RULED, "Самаре"),
         ("Офис компании находится в городе Казань.", RULED, ""),  # another form

@@ -282,12 +282,7 @@ class SourceFile:
 
 def open_regular(path: str, root: str | None) -> BinaryIO:
     """Open a regular file inside ``root``, or inside its folder; raise :class:`Unreadable` for anything else."""
-    try:
-        real = refuse_outside(path, root)
-    except ValueError:  # NUL, or half of a surrogate pair
-        if misread_names():
-            raise  # the locale is wrong, not the name
-        raise Unreadable("is not a valid file name", "Check the path.") from None
+    real = refuse_outside(path, root)
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
     try:
         handle = os.open(real, flags)
@@ -304,19 +299,33 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
             raise Unreadable(*_FOLDER) from None
         reason = (error.strerror or "unknown reason").lower()
         raise Unreadable(f"cannot be opened: {reason}", "Check its path and permissions.") from None
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode):
+    status = os.fstat(handle)
+    if stat.S_ISREG(status.st_mode) and (status.st_size or not _has_content(handle)):
         return os.fdopen(handle, "rb", buffering=0)
     os.close(handle)
-    if stat.S_ISDIR(mode):
+    if stat.S_ISREG(status.st_mode):  # like files of /proc, which may never end
+        raise Unreadable("is larger than its stated size", "Name a regular file that is complete.")
+    if stat.S_ISDIR(status.st_mode):
         raise Unreadable(*_FOLDER)
     raise Unreadable("is a device or a pipe, not a file", "Write it to a file first.")
+
+
+def _has_content(handle: int) -> bool:
+    try:
+        return bool(os.read(handle, 1))
+    except OSError:
+        return True
 
 
 def refuse_outside(path: str, root: str | None) -> str:
     """Return the real path of ``path``; raise :class:`Unreadable` if it is not inside ``root``."""
     folder = root or os.path.dirname(path) or "."  # noqa: PTH120 - Path drops a slash at the end
-    real, home = os.path.realpath(path), os.path.realpath(folder)
+    try:
+        real, home = os.path.realpath(path), os.path.realpath(folder)
+    except ValueError:  # NUL, or half of a surrogate pair
+        if misread_names():
+            raise  # the locale is wrong, not the name
+        raise Unreadable("is not a valid file name", "Check the path.") from None
     if _inside(real, home):
         return real
     spelt = os.path.abspath(path)  # noqa: PTH100 - Path.absolute keeps ".."

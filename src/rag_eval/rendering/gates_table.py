@@ -72,7 +72,7 @@ def gates(
     return [
         *([table(report, formatter, rows[:limit])] if rows else []),
         *more(len(rows) - limit, formatter.whole),
-        *bullets(gate_notes(report, judged, formatter) if rows else []),
+        *bullets(gate_notes(report, judged, formatter) if judged else []),
         *paragraphs("" if report.gates_file else DEFAULT_GATES),
     ]
 

@@ -39,6 +39,7 @@ _LIMITS = Grounding()
 _CLAIM_MADE = 0.8  # the share of a claim's content words that an answer has if it makes the claim
 _NEAR = 10  # words within which two content words are near each other, and a small number is near others
 _CLOSE = 0.8  # the share of a sentence's content words from which a place is compared with it
+_SIMILAR = 0.7  # the share of a sentence's other content words in the chunks from which its names are checked
 _MAX_GAP_SUPPORT = 0.6  # support below which a sentence may be one that says that the sources lack something
 _COMMON = frozenset({"0", "1"})  # *one* is mostly no number
 _MAX_COUNT = 20  # things that an announced list has
@@ -53,6 +54,7 @@ _CAPITAL = "A-ZÀ-ÖØ-ÞĆČĐĘĞİŁŃŘŚŞŠŹŻŽΑ-ΩІЇЄЁА-Я"
 _NAME = re.compile(rf"(?<!\w)[{_CAPITAL}](?=[^\W\d_])[^{_CAPITAL}\W]\w*(?:[ \-][{_CAPITAL}]\w+)*\b(?!\. )")
 _NAME_ROOT = 4  # letters that the forms of a name have in common: *Paris*, *Parisian*
 _BEFORE_NAME = ' ,"“'
+_EXPLAINING = frozenset(":(")  # signs behind a title, and before the explanation of a name
 _TITLE = 0.7  # the share of capitals from which they show no names
 _UNITS = frozenset(map(stem, word_list("units"))) | {"m"}
 _GERMAN, _POLITE = map(word_list, ("german", "polite"))  # nouns of German and polite pronouns begin with a capital
@@ -272,7 +274,9 @@ def _check(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) 
     counts = (count - len(missing), count), (together, len(pairs)), (near, count - 1)
     support = _mean_share(*counts)
     if kind in CHECKED and missing:
-        wrong += tuple([("name", key) for key in _made_up_names(claim, sentence, index, asked)])
+        names = _made_up_names(claim, sentence, index, asked)
+        if count - len(missing) >= _SIMILAR * (count - len(names) - len(invented)):
+            wrong += tuple([("name", key) for key in names])
     if kind in CHECKED and support < _MAX_GAP_SUPPORT and says_nothing(claim[sentence.start : sentence.end]):
         sentence = sentence._replace(kind="gap")
     return Checked(sentence, *counts, support, missing, invented, wrong)
@@ -281,13 +285,16 @@ def _check(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) 
 def _made_up_names(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) -> list[str]:
     """Return the keys of names of which no word is in the chunks, in any form, or in the question.
 
-    A name begins with a capital inside of a sentence. German writes all nouns so, and titles all words.
+    A name begins with a capital inside of a sentence. German writes all nouns so, and titles all words. What a colon or
+    a bracket follows is a title or explained.
     """
     text, made_up = claim[sentence.start : sentence.end], list[str]()
     for match in _NAME.finditer(text):
         before = text[: match.start()].rstrip(_BEFORE_NAME)
         parts = [key for key in keys(match[0]) if key not in FUNCTION]
         if not before[-1:].isalnum() or before.rpartition(" ")[2][0].isupper() or match[0].casefold() in _POLITE:
+            continue
+        if text[match.end() :].lstrip(" *")[:1] in _EXPLAINING:
             continue
         roots = [part[: min(_NAME_ROOT, max(3, len(part) - 1))] for part in parts]
         if index.missing.issuperset(parts) and asked.isdisjoint(parts) and not any(map(index.has_root, roots)):

@@ -118,10 +118,12 @@ def run_stats(args: Namespace) -> int:
 
 
 def _table(headers: list[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    from rag_eval.rendering.terminal import grid
+    from tabulate import tabulate
 
-    shown = [[one_line(str(cell), 60) for cell in row] for row in rows[:_ROWS]]
-    yield from ("", *grid([one_line(header, 60) for header in headers], shown).split("\n"))
+    shown = [[one_line(str(row[0]), 60), *row[1:]] for row in rows[:_ROWS]]
+    align = ["left", *["right"] * (len(headers) - 1)]
+    text = tabulate(shown, [one_line(headers[0], 60), *headers[1:]], "simple", colalign=align, disable_numparse=True)
+    yield from ("", *text.split("\n"))
     if len(rows) > _ROWS:
         yield f"… and {len(rows) - _ROWS} more. To see all: --format json"
 
