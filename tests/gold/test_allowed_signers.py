@@ -72,6 +72,7 @@ HARDWARE = "sk-ssh-ed25519@openssh.com, sk-ecdsa-sha2-nistp256@openssh.com"
 FIXES = {
     "not a valid line of an allowed-signers file": f"Write it like: {EXAMPLE}. Types of keys: {KINDS}, {HARDWARE}",
     "'.*' is not one e-mail address": "Give every signer a line of its own: no wildcard, no '!', no comma, no quotes.",
+    "'namespaces' is missing, so the key could sign for any purpose": f"Write it like: {EXAMPLE}",
     "'.*' does not limit the key to signing gold": f"Write {SPACE}; with a comma between, "
     "only valid-after and valid-before may be added.",
     "the key is not a valid ssh-(rsa|ed25519) key": "Copy the whole second word of the .pub file.",
@@ -88,7 +89,8 @@ FIXES = {
         (f"bob@x,eve@x {SPACE} {KEY}", "not one e-mail address"),
         (f'"bob@x" {SPACE} {KEY}', "not one e-mail address"),
         (f"bob {SPACE} {KEY}", "not one e-mail address"),
-        (f"bob@x {KEY}", "not a valid line"),
+        (f"bob@x {KEY}", "'namespaces' is missing"),
+        (f"bob@x {KEY} ssh-rsa AAAA", "'namespaces' is missing"),
         (f'bob@x valid-before="20271231" {KEY}', "does not limit"),
         (f'bob@x namespaces="git" {KEY}', "does not limit"),
         (f'bob@x namespaces="*" {KEY}', "does not limit"),

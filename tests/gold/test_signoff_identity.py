@@ -153,7 +153,7 @@ def test_an_allowed_signers_file_that_is_missing_or_loose_is_never_a_pass(keys):
     for allowed, line, says in (
         (None, 0, "not on the base branch"),
         (b"", 0, "lists no signers"),
-        (b"* ssh-ed25519 AAAA\n", 1, "not a valid line"),
+        (b"* ssh-ed25519 AAAA\n", 1, "not one e-mail"),
     ):
         with pytest.raises(InputError) as refused:
             proof_of(files(record()), SIGNATURE, allowed, NOW)

@@ -44,7 +44,7 @@ KEY_TYPES = (
 EXAMPLE = f'bob@example.org namespaces="{NAMESPACE}" ssh-ed25519 AAAA…'
 _WORD = r'(?:[^\s"]|"[^"]*")+'
 _LINE = re.compile(
-    rf"({_WORD})[ \t]+({_WORD})[ \t]+({'|'.join(map(re.escape, KEY_TYPES))})[ \t]+([A-Za-z0-9+/=]+)(?:[ \t].*)?"
+    rf"({_WORD})(?:[ \t]+({_WORD}))?[ \t]+({'|'.join(map(re.escape, KEY_TYPES))})[ \t]+([A-Za-z0-9+/=]+)(?:[ \t].*)?"
 )
 _OPTION = r'(?:namespaces="[^"\\]*"|valid-(?:after|before)="[0-9]{8}(?:[0-9]{4}(?:[0-9]{2})?)?Z?")'
 _OPTIONS = re.compile(rf"{_OPTION}(?:,{_OPTION})*", re.IGNORECASE)
@@ -185,6 +185,8 @@ def _read_signer(line: str, number: int, owners: dict[str, tuple[str, int]]) -> 
     if not is_valid_field("signer", principal):
         hint = "Give every signer a line of its own: no wildcard, no '!', no comma, no quotes."
         wrong = f"{quoted(principal)} is not one e-mail address", hint
+    elif options is None:
+        wrong = "'namespaces' is missing, so the key could sign for any purpose", f"Write it like: {EXAMPLE}"
     elif not _limits_key(options):
         hint = f'Write namespaces="{NAMESPACE}"; with a comma between, only valid-after and valid-before may be added.'
         wrong = f"{quoted(options)} does not limit the key to signing gold", hint
