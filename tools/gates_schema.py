@@ -503,7 +503,8 @@ def _settings() -> dict[str, Any]:
 
 
 def _signers() -> dict[str, Any]:
-    account = {**_text("The account on GitHub.", "bob"), "pattern": f"^(?:{LOGIN})$"}
+    person = {"x-hint-pattern": "Write the login of a person, such as bob: a bot signs nothing."}
+    account = {**_text("The account on GitHub.", "bob"), "pattern": f"^(?:{LOGIN})$", **person}
     return {
         "type": "object",
         "description": "The allowed signers by e-mail address. Default: anybody.",

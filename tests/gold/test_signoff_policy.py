@@ -63,7 +63,11 @@ VALID = "A data set begins with a letter or digit; a signer is one e-mail addres
         ("signers: {bob@example.org: {}}", 3, "'github' is missing. Add the field, such as github: bob"),
         ("signers: {bob@example.org: {github: bob, gitlab: bob}}", 3, "unknown key 'gitlab'"),
         ("signers: {bob@example.org: {github: 12}}", 3, "12 is not a string. Write github: bob"),
-        ("signers: {bob@example.org: {github: 'dependabot[bot]'}}", 3, "does not match the pattern"),
+        (
+            "signers: {bob@example.org: {github: 'dependabot[bot]'}}",
+            3,
+            "Write the login of a person, such as bob: a bot signs nothing.",
+        ),
         ("signers: {bob@example.org: {github: ''}}", 3, "/signoff/signers/bob@example.org/github: the text is empty."),
         ("eyes: 4", 2, "/signoff: unknown key 'eyes'."),
         ("dataset: a b", 3, "/signoff/dataset: 'a b' has a character that is not allowed."),
