@@ -355,9 +355,11 @@ def unmatched_ids(cases: Iterable[Case], file: str) -> Iterator[Finding]:
             message = f"{len(strangers)} of {len(names)} {what} of the gold occur in no trace: the gold has "
             message += f"{quoted(strangers[0], 60)}, {other}"
             fix = "If the documents were split again, update the ids: rag-eval gold relink. If not, check the index."
-            if field == "id" and documents.issuperset(strangers):
+            if field != "id":
+                fix = f"Write the same {field} in the items and in the chunks of the traces. If it is, check the index."
+            elif documents.issuperset(strangers):
                 fix = "They are the doc_id of chunks, not their ids. Move them from gold_citations to relevant_docs."
-            elif field == "id" and all(name.startswith("text:") for name in strangers):
+            elif all(name.startswith("text:") for name in strangers):
                 fix = "These ids are made of texts. Import the traces with --by-text too."
             yield Finding("unmatched-ids", "warning", message, fix, file)
 
