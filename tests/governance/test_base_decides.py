@@ -492,6 +492,20 @@ def test_a_system_that_is_added_with_questions_of_another_is_told_why_its_gates_
     assert not any("apply too" in note["message"] for note in score("--gates", "people/eval-gates.yml")["notes"])
 
 
+@pytest.mark.parametrize("is_judged_by_others", [True, False])
+def test_gates_of_another_system_may_be_deleted_if_others_judge_its_gold_set(project, score, is_judged_by_others):
+    project.write("hr/gold.jsonl", json_lines([{**row, "qid": f"H{n}"} for n, row in enumerate(GOLDS)]))
+    project.write("hr/eval-gates.yml", gates("gold: gold.jsonl\n"))
+    if is_judged_by_others:
+        project.write("nightly/eval-gates.yml", gates("gold: ../hr/gold.jsonl\n"))
+    project.done("another system")
+    project.branch("pr")
+    project.git("rm", "-q", "hr/eval-gates.yml")
+    project.done("deleted")
+    named = [item["file"] for item in score()["findings"] if item["code"] == "gates-overridden"]
+    assert named == ([] if is_judged_by_others else ["hr/eval-gates.yml"])
+
+
 def test_a_system_that_moves_as_it_is_keeps_its_gates_beside_others_about_the_same_questions(project, score):
     lines = "gold: gold.jsonl\ntrace: ../runs/trace.jsonl\ncompleteness: {unknown: 9}\n"
     for folder, count, metric in ("all", 8, "chr"), ("smoke", 4, "mrr"):

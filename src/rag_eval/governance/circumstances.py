@@ -38,6 +38,7 @@ from rag_eval.run.base_policy import (
     gates_about,
     gates_left_behind,
     gold_named_by,
+    is_standard_name,
     policy_in,
     standard_gates_paths,
 )
@@ -251,11 +252,13 @@ def _deleted_gates(context: ReviewContext) -> Iterator[Finding]:
                 yield path, gold_named_by(authority, policy, tree)
 
     before, after = authority.fork, authority.after
-    usual = (path for path in deleted(before, after) if posixpath.basename(path) in GATES_FILES)
-    kept = [(path, gold) for path, gold in golds_of(before, usual) if gold and has_path(after, gold)]
+    deleted_gates = golds_of(before, filter(is_standard_name, deleted(before, after)))
+    remaining = [(path, gold) for path, gold in deleted_gates if gold and has_path(after, gold)]
     governed = {authority.inside(context.head.gold)}
-    governed |= {gold for _, gold in golds_of(after, deleted(after, before) if kept else ())}
-    for path, gold in kept:
+    if remaining:
+        others = chain(deleted(after, before), filter(is_standard_name, after.paths()))
+        governed |= {gold for _, gold in golds_of(after, others)}
+    for path, gold in remaining:
         if gold not in governed:
             message = f"this change deletes {quoted(path, 60)}, so no gates apply to {quoted(gold, 60)} any more"
             fix = "Restore the file, or delete the gold set, too."

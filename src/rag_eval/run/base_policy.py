@@ -56,7 +56,7 @@ def find_base_policy(
         return search.policy_at(path)
     named = [authority.written(gates), authority.inside(gates)] if gates else []
     usual = [authority.on_base(str(Path(folder, name))) for name in GATES_FILES if folder]
-    is_by_change = is_discovered and not _is_standard_name(gates)
+    is_by_change = is_discovered and not is_standard_name(gates)
     paths = usual if is_by_change else [*named, *usual]
     return search.first(paths) or search.elsewhere(gates) or search.first(named)
 
@@ -183,7 +183,7 @@ class _Search:
     def all_gates(self) -> Iterator[Policy]:
         """Yield all policies of the base, those of the usual name first; invalid ones about other gold are skipped."""
         paths = sorted(path for path in self.files if path.endswith(ENDINGS))
-        return self.gates_in(sorted(paths, key=lambda path: not _is_standard_name(path)), skips_invalid_others=True)
+        return self.gates_in(sorted(paths, key=lambda path: not is_standard_name(path)), skips_invalid_others=True)
 
     def gates_in(self, paths: list[str], *, skips_invalid_others: bool = False) -> Iterator[Policy]:
         """Yield the policies of those files of the base that are gates files, whatever their names.
@@ -193,7 +193,7 @@ class _Search:
         blobs = self.tree.contents(self.files[path] for path in paths)
         for path in paths:
             data = blobs[self.files[path]]
-            if _is_standard_name(path):
+            if is_standard_name(path):
                 try:
                     yield self._parsed(path, data)
                 except InputError:
@@ -303,7 +303,8 @@ def gates_left_behind(authority: Authority, base: Policy, items: Collection[Gold
     return left
 
 
-def _is_standard_name(path: str) -> bool:
+def is_standard_name(path: str) -> bool:
+    """Return whether a file has a name that is searched for gates."""
     return posixpath.basename(path) in GATES_FILES
 
 
