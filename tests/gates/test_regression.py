@@ -181,6 +181,23 @@ def test_where_nothing_can_be_compared_the_gate_fails_and_says_why(why, before, 
     assert not skipped.blocks
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ((0.5, True), None, "it applies to no case of this run"),
+        (None, (0.5, True), "it applies to no case of the baseline"),
+        ((0.5, True), (0.5, True), "the baseline or the run has no value"),  # without a harmless text
+    ],
+)
+def test_a_gate_without_a_value_says_which_run_lacks_it(before, after, why):
+    name = "injection_auc"
+    old, new = ([question("Q0")._replace(scores={name: score} if score else {})] for score in (before, after))
+    fingerprints = {name: "c"}
+    known = RunEvidence(new, {}, Completeness(1, 1, 0, 0, 0, 0), fingerprints, Baseline(old, fingerprints))
+    policy = Policy(gates=(Gate(name, "max_drop", "0.02"),), slices=Slices((), 1), completeness={})
+    assert [result.why for result in judge_all(policy, known)] == [why]
+
+
 # --- several tests ----------------------------------------------------------------------------------------------------
 
 NAMES = ("precision", "chr", "map", "under_refusal")

@@ -219,8 +219,9 @@ def _compare(name: str, part: str, evidence: RunEvidence) -> Tested:
         if evidence.new_runs:
             why = "the baseline lacks some of the runs; first renew it with the same runs"
         elif pairs:
-            lacking = "this run" if all(score is None for _, score in pairs) else "the baseline"
-            why = f"it applies to no case of {lacking}"
+            before, after = map(set, zip(*pairs, strict=True))
+            lacking = "this run" if after == {None} else "the baseline" if before == {None} else ""
+            why = f"it applies to no case of {lacking}" if lacking else "the baseline or the run has no value"
     elif units is not None:
         pair = pair._replace(n=units.total())
     row = row._replace(pairs=pairs, comparison=pair, why=why, units=units)
