@@ -12,7 +12,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain, compress, pairwise
 from typing import NamedTuple
 
@@ -203,9 +203,13 @@ class Index:
         self.new_pairs = set(chain.from_iterable([part.pairs for part in parts]))
         self.new_pairs.difference_update(*[source.pairs for source in self.sources])
 
+    @cached_property
+    def _listed(self) -> str:
+        return "\n".join(["", *chain.from_iterable([source.places for source in self.sources])])
+
     def has_root(self, root: str) -> bool:
         """Return whether a word of the chunks begins with some letters."""
-        return any([key.startswith(root) for source in self.sources for key in source.places])
+        return f"\n{root}" in self._listed  # one search for each of many names
 
     def is_near(self, first: str, second: str, distance: int = _NEAR) -> bool:
         """Return whether two words occur within so many words of each other in a chunk."""
