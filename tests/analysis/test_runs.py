@@ -224,9 +224,12 @@ def test_only_cases_under_the_same_gold_item_in_all_runs_are_compared():
     assert [cell.n for cell in row(comparison, "precision").cells] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("other", [[case("Q1", gold="other")], [case("Q2")]])
-def test_runs_without_a_common_case_are_refused(other):
-    with pytest.raises(UsageError, match="no question has the same gold item in all 2 runs"):
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [([case("Q1", gold="other")], "1 has a different one"), ([case("Q2")], "no qid is in all of them")],
+)
+def test_runs_without_a_common_case_are_refused(other, why):
+    with pytest.raises(UsageError, match=rf"no question has the same gold item in all 2 runs \({why}\)"):
         side_by_side([column("a", [case("Q1")]), column("b", other)])
 
 

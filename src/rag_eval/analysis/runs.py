@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from rag_eval.analysis.baseline import Flip, flips, gold_counts
 from rag_eval.cases import GOOD
-from rag_eval.common.escaping import quoted, some
+from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.version import __version__
 from rag_eval.errors import UsageError
 from rag_eval.gates.evidence import Baseline, RunEvidence, pair_cases
@@ -235,8 +235,10 @@ def shared(columns: Sequence[Column]) -> list[str]:
     items = [{(qid, case.gold_sha256) for qid, case in column.cases.items()} for column in columns]
     qids = sorted(qid for qid, _ in set.intersection(*items))
     if not qids:
-        fix = "Score all of them again with one gold set"
-        raise UsageError(f"nothing to compare: no question has the same gold item in all {len(columns)} runs. {fix}")
+        common = len(set.intersection(*[set(column.cases) for column in columns]))
+        why = quantity(common, "has a different one", "have different ones") if common else "no qid is in all of them"
+        message = f"nothing to compare: no question has the same gold item in all {len(columns)} runs ({why})"
+        raise UsageError(f"{message}. Score all of them again with one gold set")
     return qids
 
 
