@@ -241,14 +241,27 @@ def test_details_without_an_html_report_are_refused(capsys):
 
 def test_every_case_has_a_row_failing_ones_first(report, page):
     rows = page.rows()
-    ordered = cases.by_urgency(report.questions)
+    ordered = cases.by_urgency(report)
     assert [row[0] for row in rows] == [element.visible(question.qid) for question in ordered]
     texts = {element.visible(question.question) for question in ordered}
     assert all(texts & set(row) for row in rows)
     failing = [question.label not in GOOD for question in ordered]
     assert failing == sorted(failing, reverse=True)
     assert sorted(map(str, ordered)) == sorted(map(str, report.questions))
-    assert all(cases.by_urgency(report.questions, limit) == ordered[:limit] for limit in range(len(ordered) + 2))
+    assert all(cases.by_urgency(report, limit) == ordered[:limit] for limit in range(len(ordered) + 2))
+
+
+def test_a_search_engine_is_right_if_it_retrieves_the_evidence():
+    """Its answers cite nothing, so those questions come last, and no sign calls them wrong."""
+    value = report_of("compared")
+    gate = next(gate for gate in value["gates"] if gate["name"] == "mrr")
+    rows = {"Q1": "NOT_CITED", "Q2": "NOT_RETRIEVED"}
+    questions = [value["questions"][0] | {"qid": qid, "label": label} for qid, label in rows.items()]
+    counted = {"questions": questions, "labels": dict.fromkeys(rows.values(), 1)}
+    report = from_json(value | counted | {"gates": [gate], "flips": []})
+    assert [question.qid for question in cases.by_urgency(report)] == ["Q2", "Q1"]
+    signs = [cases.signed_label(report, label, element.FORMATTER) for label in rows.values()]
+    assert ["passed" in signs[0], "failed" in signs[1]] == [True, True]
 
 
 def test_every_metric_with_a_value_and_every_contract_is_there(report, page):

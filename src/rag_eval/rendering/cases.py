@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from rag_eval.cases import GOOD, MEANING, STAGE
+from rag_eval.cases import MEANING, STAGE
 from rag_eval.common.escaping import csv_text, quantity, some, spreadsheet
 from rag_eval.gates.evidence import count_questions, has_several_runs
 from rag_eval.gates.results import score_splitter
@@ -38,9 +38,10 @@ def count_cases(report: Report) -> str:
     return questions if len(runs) <= 1 else f"{len(report.questions)} cases ({questions}, {len(runs)} runs)"
 
 
-def by_urgency(questions: Sequence[Question], limit: int | None = None) -> list[Question]:
+def by_urgency(report: Report, limit: int | None = None) -> list[Question]:
     """Return the first cases, failures first, each group in the order of the report."""
-    return sorted(questions, key=lambda question: question.label in GOOD)[:limit]
+    right = report.right_labels
+    return sorted(report.questions, key=lambda question: question.label in right)[:limit]
 
 
 def labels(questions: Iterable[Question]) -> list[str]:
@@ -48,9 +49,9 @@ def labels(questions: Iterable[Question]) -> list[str]:
     return sorted({question.label for question in questions}, key=list(MEANING).index)
 
 
-def signed_label(text: str, formatter: TextFormatter) -> str:
-    """Return a label with a sign for good or bad; an unknown label is untrusted input."""
-    return f"{formatter.sign('passed' if text in GOOD else 'failed')} {_label(text, formatter)}"
+def signed_label(report: Report, text: str, formatter: TextFormatter) -> str:
+    """Return a label with a sign for right or wrong; an unknown label is untrusted input."""
+    return f"{formatter.sign('passed' if text in report.right_labels else 'failed')} {_label(text, formatter)}"
 
 
 def _label(text: str, formatter: TextFormatter) -> str:
@@ -89,7 +90,7 @@ def questions(report: Report, formatter: TextFormatter, limit: int) -> list[Bloc
     count = f"{quantity(cut, 'more question')} {'is' if cut == 1 else 'are'} not shown"
     left_out = f"{count}; failing ones come first. report.json has all." if cut > 0 else ""
     about = _meanings(labels(report.questions), formatter)
-    return [_table(report, by_urgency(report.questions, limit), formatter, {}), *paragraphs(left_out), *about]
+    return [_table(report, by_urgency(report, limit), formatter, {}), *paragraphs(left_out), *about]
 
 
 def _meanings(names: Iterable[str], formatter: TextFormatter) -> list[Block]:
@@ -126,9 +127,9 @@ def conversations(report: Report, formatter: TextFormatter) -> list[Block]:
         for part in question.slices:
             if part.startswith("conversation="):
                 by_conversation.setdefault((part.partition("=")[2], question.run), []).append(question)
-    rows = []
+    rows, right_labels = [], report.right_labels
     for (name, _), turns in by_conversation.items():
-        wrong = sorted((item for item in turns if item.label not in GOOD), key=_turn)
+        wrong = sorted((item for item in turns if item.label not in right_labels), key=_turn)
         if wrong:
             code, right, first = formatter.code(name, _QID), len(turns) - len(wrong), wrong[0]
             turn = f"{formatter.code(first.qid, _QID)} {first.label}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 from posixpath import normpath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -179,6 +179,7 @@ def render_junit(report: Report) -> str:
     lines = [headline(report)]
     lines += [one_line(f"warning: {finding}. {finding.fix}", 800).rstrip() for finding in report.warnings]
     questions: Sequence[Question] = report.questions
+    right = report.right_labels
     if len(questions) > _MOST_TESTS:  # only wrong ones
         wrong = report.wrong
         questions = wrong[:_MOST_TESTS]
@@ -199,7 +200,7 @@ def render_junit(report: Report) -> str:
             )
             for finding in report.errors
         ],
-        "questions": [_of_question(report, question) for question in questions],
+        "questions": [_of_question(report, question, right) for question in questions],
     }
     root = ET.Element("testsuites", name="rag-eval")
     elements = [_suite(f"rag-eval.{name}", tests) for name, tests in suites.items() if tests or name == "gates"]
@@ -248,11 +249,11 @@ def _of_gate(report: Report, gate: GateResult) -> _Test:
     return _Test(name, "skipped", message, file=file, line=line)
 
 
-def _of_question(report: Report, question: Question) -> _Test:
+def _of_question(report: Report, question: Question, right: Collection[str]) -> _Test:
     paths = report.paths
     name = one_line(question.qid if question.run is None else f"{question.qid} ({question.run})", 200)
     location = paths.get("gold", ""), question.gold_line
-    if question.label in report.right_labels:
+    if question.label in right:
         return _Test(name, "", "", "", "", *location)
     message = f"{question.label}: {MEANING[question.label]}"
     text = f"{message}; question: {one_line(question.question, 400)}"

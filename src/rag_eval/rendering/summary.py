@@ -219,7 +219,7 @@ def gold(report: Report, formatter: TextFormatter, limit: int = _ITEMS) -> list[
     rows = []
     for change in ordered[:limit]:
         verb = f"{change.verb}, asks another question" if change.mutation else change.verb
-        labels = [signed_label(text, formatter) if text else "–" for text in (change.before, change.after)]
+        labels = [signed_label(report, text, formatter) if text else "–" for text in (change.before, change.after)]
         rows.append([formatter.code(change.qid, _NAME), verb, *labels])
     turned = ", ".join(
         f"{formatter.code(turn.name, _REF)} {turn.before.replace('_', ' ')} → {turn.after.replace('_', ' ')}"

@@ -30,7 +30,7 @@ _UNFOLDED = 1_000
 
 def details_of(report: Report, options: Options) -> Details:
     """Return the first cases of a run for people, failing ones first; the traces are read a second time."""
-    cases, gates = by_urgency(report.questions, _UNFOLDED), gates_by_column(report)
+    cases, gates = by_urgency(report, _UNFOLDED), gates_by_column(report)
     return {
         (question.qid, question.run): case_details(case, question, gates)
         for question, case, *_ in _read_again(options, cases)

@@ -185,10 +185,10 @@ class _Column(NamedTuple):
 def _questions(report: Report, details: Details) -> Markup:
     """Return the labels with their counts, the controls, and a table with a row for each case, with ``details`` two."""
     columns = _columns(report)
-    rows = [_row(item, columns, details.get((item.qid, item.run))) for item in cases.by_urgency(report.questions)]
+    rows = [_row(item, columns, details.get((item.qid, item.run))) for item in cases.by_urgency(report)]
     counts = Counter(question.label for question in report.questions)
     labels = [
-        [cases.signed_label(label, FORMATTER), f"{counts[label]:,}", STAGE.get(label, ""), MEANING[label]]
+        [cases.signed_label(report, label, FORMATTER), f"{counts[label]:,}", STAGE.get(label, ""), MEANING[label]]
         for label in cases.labels(report.questions)
     ]
     first = f" Only the first {len(details):,} of {len(rows):,} unfold, failing ones first."
