@@ -25,9 +25,14 @@ def questions(count, entry=WRONG):
     return {"questions": [entry | {"qid": f"Q{number:05}"} for number in range(count)]}
 
 
+def fixed(count):
+    flips = [{"qid": f"Q{number:05}", "run": None, "before": "WRONG_CLAIM", "after": "OK"} for number in range(count)]
+    return report_of("compared") | questions(count, RIGHT) | {"flips": flips}
+
+
 def slices(count, **changes):
     parts = [SLICE | {"slice": f"meta.n={number:04}", "n": 30} | changes for number in range(count)]
-    return SLICED | {"slices": parts, "gates": SLICED["gates"][:1]}
+    return SLICED | {"slices": parts, "gates": SLICED["gates"][:1], "flips": []}
 
 
 @each_row(
@@ -44,6 +49,8 @@ def slices(count, **changes):
         ("markdown", BAD | gates(202), "… and 2 more gates, 2 of them failed; report.json has all.", 1),
         ("markdown", BAD | questions(10), "… and ", 0),
         ("markdown", BAD | questions(11), "… and 1 more; report.json has all.", 1),
+        ("markdown", fixed(5), "… and ", 0),
+        ("markdown", fixed(6), "… and 1 more; report.json has all.", 1),
         ("markdown", BAD | questions(200), "more questions are not shown", 0),
         ("markdown", BAD | questions(201), "1 more question is not shown; failing ones come first.", 1),
         ("markdown", slices(8), "… and 1 more; report.json has all.", 0),
@@ -59,6 +66,13 @@ def slices(count, **changes):
 )
 def test_a_report_shows_so_many_entries_and_counts_the_others(form, value, said, times):
     assert render(from_json(value), form).count(said) == times
+
+
+def test_with_everything_the_terminal_lists_all_questions_that_are_fixed(tmp_path, capsys):
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(fixed(30)), encoding="utf-8")
+    main(["gate", str(path), "-v"])
+    assert len(re.findall("(?m)^Q[0-9]+ +WRONG_CLAIM +OK ", capsys.readouterr().out)) == 30
 
 
 def test_of_many_questions_junit_has_the_wrong_ones():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rag_eval.gates.results import Question
     from rag_eval.rendering.document import Block
 
-_FAILING, _FIXED, _CONVERSATIONS, _NAMED, _DIGITS = 10, 5, 20, 5, 15
+_FAILING, _CONVERSATIONS, _NAMED, _DIGITS = 10, 20, 5, 15
 _QID, _RUN, _TEXT = 40, 24, 80
 
 
@@ -59,7 +59,10 @@ def _label(text: str, formatter: TextFormatter) -> str:
 
 
 def failing(report: Report, formatter: TextFormatter, limit: int = _FAILING, *, brief: bool = False) -> list[Block]:
-    """List the failing cases, newly broken ones first, then the newly fixed ones; if ``brief``, only count them."""
+    """List the failing cases, newly broken ones first, then half as many newly fixed ones.
+
+    If ``brief``, only count them.
+    """
     counts = [text for text in (count_flips(report), _count_failing(report)) if text]
     if not counts:
         return []
@@ -70,11 +73,11 @@ def failing(report: Report, formatter: TextFormatter, limit: int = _FAILING, *, 
     wrong = sorted(report.wrong, key=lambda item: (item.qid, item.run) not in was)
     good = report.right_labels
     right = [item for item in report.questions if (item.qid, item.run) in was and item.label in good]
-    shown = [*wrong[:limit], *right[:_FIXED]]
+    shown = [*wrong[:limit], *right[: limit // 2]]
     return [
         Paragraph(f"{head} {compared_with(report, formatter)}".rstrip()),
         *([_table(report, shown, formatter, was)] if shown else []),
-        *more(len(wrong) - limit, formatter.whole),
+        *more(len(wrong) + len(right) - len(shown), formatter.whole),
         *_meanings(labels(wrong[:limit]), formatter),
     ]
 

@@ -27,7 +27,7 @@ _COLOURS |= {"inconclusive": _YELLOW, "warning": _YELLOW, "no data": _YELLOW}
 _COLOURED = re.compile(
     "^(FAILED|PASSED)|(?<=^- )(error|warning)(?= )|(?<=  )(failed|passed|inconclusive|no data)(?=$| \\()", re.MULTILINE
 )
-_SHOWN, _MOST, _QUESTIONS = 20, 200, 10
+_SHOWN, _MOST, _QUESTIONS, _ALL = 20, 200, 10, 1_000_000_000
 FORMATTER = PLAIN
 
 
@@ -148,7 +148,7 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
         write_blocks(summary.authority(report, PLAIN)),
         write_blocks(gates_table.gates(report, PLAIN, _MOST if verbose else _SHOWN, only_broken=not verbose)),
         write_blocks(summary.findings(report, PLAIN)),
-        write_blocks(cases.failing(report, PLAIN, len(report.questions) if verbose else _QUESTIONS)),
+        write_blocks(cases.failing(report, PLAIN, _ALL if verbose else _QUESTIONS)),
         _titled(summary.POLICY, summary.policy(report, PLAIN)),
         write_blocks(summary.gold(report, PLAIN)),
         write_blocks(cases.effects(report, PLAIN)),
