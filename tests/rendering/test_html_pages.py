@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import ROOT, gold_row, trace_row, write_rows
+from cases import ROOT, gold_row, read_rows, trace_row, write_rows
 from depth import examples
 from hostile import PIECES, TEXTS
 from html_page import Page, said
@@ -65,6 +65,16 @@ def test_a_comparison_has_the_same_texts_in_html_and_markdown(capsys):
     message = {cell for cell in clean if re.fullmatch(r"[A-Za-z0-9+(].*[A-Za-z0-9).]", cell) and "\\" not in cell}
     assert len(message) > 80
     assert [cell for cell in message if cell not in words] == []
+
+
+def test_a_front_of_quality_alone_has_no_plots(capsys, tmp_path):
+    paths = []
+    for name in ("good.jsonl", "bad.jsonl"):
+        rows = [{key: part for key, part in row.items() if key != "latency_ms"} for row in read_rows(QUICKSTART / name)]
+        paths.append(write_rows(tmp_path / name, rows))
+    page = Page(printed(capsys, "compare", *GOLD, "--pareto", *paths, "--format", "html"))
+    assert "Pareto front" in said(page.root)
+    assert "Plots" not in said(page.root)
 
 
 def test_points_of_the_front_are_drawn_at_their_values(capsys):

@@ -349,8 +349,9 @@ def history_page(
 
 def comparison_page(comparison: SideBySide) -> str:
     """Return the page of a comparison."""
-    drawn = plots.pareto_front(comparison.front, [run.name for run in comparison.runs]) if comparison.front else ()
-    charts = tag("div", *drawn, class_="charts") if comparison.front else NOTHING
+    names = [run.name for run in comparison.runs]
+    drawn = list(plots.pareto_front(comparison.front, names)) if comparison.front else []
+    charts = tag("div", *drawn, class_="charts") if drawn else NOTHING
     return write_page(sections(comparison, FORMATTER), comparison.version, charts)
 
 
