@@ -481,7 +481,7 @@ def test_a_wrong_map_is_refused(collect, tmp_path, text, said):
         (("--exec", " "), "--exec names no command"),
         (("--exec", "no-such-command x"), "--exec no-such-command cannot be started"),
         (("--config-file", "missing.json"), "missing.json: no such file"),
-        (("--config-file", "wrong.json"), "the system's settings are not JSON"),
+        (("--config-file", "wrong.json"), "wrong.json is not JSON: "),
         (("--url", "http://127.0.0.1:9", "--request", "missing.yml"), "missing.yml: no such file"),
         (
             ("--request", "missing.yml"),

@@ -205,7 +205,7 @@ def _configuration(args: argparse.Namespace, system: System) -> dict[str, Any]:
         try:
             config = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise UsageError(f"the system's settings are not JSON: {error}. Correct the file.") from None
+            raise UsageError(f"{args.config_file} is not JSON: {error}. Correct the file.") from None
     if config is None:
         return {}
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
