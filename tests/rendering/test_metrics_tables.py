@@ -53,6 +53,8 @@ def test_a_section_describes_its_metric_group(tmp_path):
 def test_metrics_without_data_are_counted(tmp_path):
     report = scored(tmp_path)
     assert metrics_tables.without_cases(report).startswith(f"No data for {len(without_value(report))} metrics; ")
+    one = report._replace(metrics={"under_refusal": report.metrics["under_refusal"]})
+    assert metrics_tables.without_cases(one) == "No data for 1 metric; rag-eval metrics lists the fields that it needs."
 
 
 def test_a_report_whose_metrics_all_have_values_names_no_missing_fields(tmp_path):

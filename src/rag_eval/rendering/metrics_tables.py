@@ -111,8 +111,9 @@ def without_cases(report: Report) -> str:
     """Count the metrics that apply to no case."""
     measured = {measure(name).metric.name for name in report.metrics}
     absent = measured - {measure(name).metric.name for name, result in report.metrics.items() if result.n}
-    need = f"No data for {quantity(len(absent), 'metric')}; rag-eval metrics lists the fields that they need."
-    return need if absent else ""
+    need = "it needs" if len(absent) == 1 else "they need"
+    text = f"No data for {quantity(len(absent), 'metric')}; rag-eval metrics lists the fields that {need}."
+    return text if absent else ""
 
 
 def worst_slices(report: Report, formatter: TextFormatter) -> list[Block]:
