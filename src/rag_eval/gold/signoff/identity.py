@@ -50,6 +50,10 @@ _OPTION = r'(?:namespaces="[^"\\]*"|valid-(?:after|before)="[0-9]{8}(?:[0-9]{4}(
 _OPTIONS = re.compile(rf"{_OPTION}(?:,{_OPTION})*", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
+_VALID = {
+    "dataset": "Begin it with a letter or digit.",
+    "signer": "Write one e-mail address, without wildcards, lists or quotes.",
+}
 _NEEDS: tuple[tuple[str, str | bool, str, str], ...] = (
     ("require", "signature", "allowed_signers", "name the file with their keys: allowed_signers: PATH"),
     ("require", "review", "signers", "name them: signers: {bob@example.org: {github: bob}}"),
@@ -108,25 +112,24 @@ def signoff_policy(data: bytes, file: str) -> SignoffPolicy:
     top = document.value
     if not isinstance(top, dict):
         raise _problem(file, "expected 'name: value' pairs", "Write it like: signoff: {require: record}", 1)
-    section = top.get("signoff") or {}
-    settings = {**({"gold": top["gold"]} if "gold" in top else {}), **section} if isinstance(section, dict) else section
-    schema = {"properties": {"signoff": load_schema("eval-gates")["properties"]["signoff"]}}
-    faults = map(describe_in_yaml, schema_errors(schema, {"signoff": settings}))
+    stated = {"gold": top["gold"]} if "gold" in top else {}
+    section, known = top.get("signoff") or {}, load_schema("eval-gates")["properties"]
+    schema = {"properties": {name: known[name] for name in ("gold", "signoff")}}
+    faults = map(describe_in_yaml, schema_errors(schema, {**stated, "signoff": section}))
     problems = [Problem(file, document.position(fault.where)[0], *fault[:3]) for fault in faults]
     if problems:
         raise InputError(problems)
-    policy = SignoffPolicy()._replace(**settings)
+    policy = SignoffPolicy()._replace(**{**stated, **section})
     signers = (("signer", email, f"/signoff/signers/{escape_key(email)}") for email in policy.signers)
     for name, text, where in [("dataset", policy.dataset, "/signoff/dataset"), *signers]:
         if not is_valid_field(name, text):
-            hint = "A data set begins with a letter or digit; a signer is one e-mail address."
-            raise _problem(file, f"{quoted(text)} is not a valid {name}", hint, document.position(where)[0])
+            raise _problem(file, f"{quoted(text)} is not a valid {name}", _VALID[name], document.position(where)[0])
     gold = _path(policy.gold, file)
     policy = policy._replace(
         gold=gold,
-        records=_path(policy.records, file) if "records" in settings else default_records(gold),
-        allowed_signers=_path(policy.allowed_signers, file) if "allowed_signers" in settings else "",
-        signers={email: account["github"] for email, account in settings.get("signers", {}).items()},
+        records=_path(policy.records, file) if "records" in section else default_records(gold),
+        allowed_signers=_path(policy.allowed_signers, file) if "allowed_signers" in section else "",
+        signers={email: account["github"] for email, account in section.get("signers", {}).items()},
         stated="signoff" in top,
     )
     for name, value, needed, hint in _NEEDS:
