@@ -87,7 +87,7 @@ _OF_CHANGE = frozenset(
     " gold-not-in-items gold-overridden k-overridden run-json-missing signoff-off signoff-unchecked"
     " traces-overridden traces-tracked verdicts-overridden workflow-changed".split()
 )
-"""Findings that concern what a pull request is judged by, even if the gold set has no changes that could be listed."""
+"""Findings about the gates, gold set and other inputs by which a pull request is judged."""
 
 
 class Report(NamedTuple):

@@ -61,7 +61,7 @@ def _shown(answer: Case) -> str:
 
 
 def hidden_support(answers: Sequence[Case]) -> Iterator[Finding]:
-    """Find answers that have sentences which the chunks support only in text that HTML and Markdown do not show."""
+    """Find answers whose supported sentences are all in text that HTML and Markdown do not show."""
     unseen = []
     for answer in answers:
         shown = _shown(answer)
@@ -69,7 +69,7 @@ def hidden_support(answers: Sequence[Case]) -> Iterator[Finding]:
             trace = replace(answer.trace, answer_json=Answer(shown, answer.trace.citations))
             unseen += [] if any(Case(answer.gold, trace, answer.settings).verdicts) else [answer.gold.qid]
     if is_tenth(len(unseen), len(answers)):
-        message = f"{len(unseen)} of {len(answers)} answers have what the chunks support only where no reader sees it"
+        message = f"{len(unseen)} of {len(answers)} answers have supported sentences only where no reader sees them"
         message += f", such as in a comment of HTML: {some(unseen, _SHOWN, quoted)}"
         yield Finding("hidden-answers", "error", message, "Write the answer as plain text.")
 

@@ -42,7 +42,7 @@ RULES = tuple(
 )
 """The rules of `gold lint` that say that an item judges too little."""
 _TWICE = "question-duplicate"
-"""The rule about items that count twice, which the unchanged items decide, too."""
+"""The rule about items that count twice. It also depends on the unchanged items."""
 _SHOWN = 5
 _Counts = dict[str, int]
 _ANSWERS = 20_000  # of the run, in which a substring is searched

@@ -289,8 +289,8 @@ def _check(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) 
 def _made_up_names(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) -> list[str]:
     """Return the keys of names of which no word is in the chunks, in any form, or in the question.
 
-    A name begins with a capital inside of a sentence. German writes all nouns so, and titles all words. What a colon or
-    a bracket follows is a title or explained.
+    A name begins with a capital inside of a sentence. German writes all nouns so, and titles all words. A name before
+    a colon or a bracket is a title, or is explained.
     """
     text, made_up = claim[sentence.start : sentence.end], list[str]()
     for match in _NAME.finditer(text):
