@@ -370,6 +370,8 @@ RULED = "Главный офис компании находится в Каза
         ("The museum was founded by Clara Weiss in Salzburg.", MUSEUM, "Salzburg"),
         ("The museum was founded in 1921 by Otto Brandt.", MUSEUM, "Otto Brandt"),
         ("The museum was founded in Graz, Vienna.", MUSEUM, "Graz"),
+        ("The museum was founded on 5 March 1921 in Vienna.", MUSEUM.replace("in 1921", "on 1921-03-05"), ""),
+        ("The museum was founded in March, in Vienna.", MUSEUM.replace("in 1921", "in May"), "March"),
         ("Le siège est à Marseille depuis 1998.", "Le siège est à Lyon depuis 1998.", "Marseille"),
         ("Главный офис компании находится в Самаре.", RULED, "Самаре"),
         ("Офис компании находится в городе Казань.", RULED, ""),  # another form

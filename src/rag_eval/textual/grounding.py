@@ -290,7 +290,7 @@ def _made_up_names(claim: str, sentence: Sentence, index: Index, asked: frozense
     """Return the keys of names of which no word is in the chunks, in any form, or in the question.
 
     A name begins with a capital inside of a sentence. German writes all nouns so, and titles all words. A name before
-    a colon or a bracket is a title, or is explained.
+    a colon or a bracket is a title, or is explained. The month of a date is compared as a number.
     """
     text, made_up = claim[sentence.start : sentence.end], list[str]()
     for match in _NAME.finditer(text):
@@ -298,7 +298,9 @@ def _made_up_names(claim: str, sentence: Sentence, index: Index, asked: frozense
         parts = [key for key in keys(match[0]) if key not in FUNCTION]
         if not before[-1:].isalnum() or before.rpartition(" ")[2][0].isupper() or match[0].casefold() in _POLITE:
             continue
-        if text[match.end() :].lstrip(" *")[:1] in _EXPLAINING:
+        after = text[match.end() :]
+        is_date = before[-1].isdigit() or after.lstrip(" ,.")[:1].isdigit()
+        if after.lstrip(" *")[:1] in _EXPLAINING or (is_date and match[0].casefold() in _MONTHS):
             continue
         roots = [part[: min(_NAME_ROOT, max(3, len(part) - 1))] for part in parts]
         if index.missing.issuperset(parts) and asked.isdisjoint(parts) and not any(map(index.has_root, roots)):
