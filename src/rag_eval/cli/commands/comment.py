@@ -19,10 +19,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_option("--head", "SHA", "last commit of the pull request (default: from the event)")
     name = "name of the comment, if a pull request has several, one for each system (default: rag-eval)"
     parser.add_option("--comment-id", "ID", name, default="rag-eval")
-    when = (
-        "always (default), on-change (only if the text differs) or on-failure (a new one only if a gate fails, or the "
-    )
-    when += "change loosens gates or edits the gold set)"
+    when = "always (default), on-change (only if the text differs) or on-failure (a new one only if a gate fails,"
+    when += " or the change loosens gates or edits the gold set)"
     parser.add_argument("--mode", choices=[mode for mode in MODES if mode != "off"], default="always", help=when)
     parser.add_quiet()
 
