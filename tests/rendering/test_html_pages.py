@@ -82,6 +82,7 @@ def test_points_of_the_front_are_drawn_at_their_values(capsys):
     page = Page(printed(capsys, "compare", *runs, "--format", "html"))
     points = re.findall(r"(\w+): quality ([0-9.]+), latency ([0-9.]+)", said(page.one("front-1-about")))
     assert [name for name, *_ in points] == ["good", "bad"]
+    assert "Quality by latency, in ms." in said(page.root)
     good, bad = ((float(circle.get("cx")), float(circle.get("cy"))) for circle in page.all("circle"))
     assert good[1] < bad[1]  # better is up
     assert (good[0] < bad[0]) is (float(points[0][2]) < float(points[1][2]))

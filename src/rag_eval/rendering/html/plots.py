@@ -300,7 +300,8 @@ def pareto_front(front: Front, runs: Sequence[str]) -> Iterator[Markup]:
             for tick in ticks(*frame.across)
         ]
         axes = [*_grid(frame, ("", "")), *numbers]
-        yield _chart(f"front-{axis}", f"Quality by {name}.", _FRONT, [*axes, *drawn], captions)
+        title = f"Quality by {name}, in{unit(SPENDING[name])}."
+        yield _chart(f"front-{axis}", title, _FRONT, [*axes, *drawn], captions)
 
 
 def gates(report: Report) -> Iterator[Markup]:
