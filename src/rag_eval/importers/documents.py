@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import csv
 import io
-import json
 import re
 import tokenize
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -15,9 +14,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import shell_line
 from rag_eval.importers import ImportInputs, Row
-from rag_eval.importers.unwrap import as_dict, decoded
+from rag_eval.importers.unwrap import as_dict, as_list, decoded
 
 Part = TypeVar("Part")
 _RAW = msgspec.json.Decoder(msgspec.Raw)
@@ -206,8 +206,7 @@ def objects(inputs: ImportInputs, path: str, what: str) -> Iterator[tuple[int, R
     if inputs.problems > before:
         return  # the file is unreadable, which is reported
     if beginning(inputs, path).startswith(YAML_LIST):
-        plain = json.dumps(yaml_value(inputs, path), default=str, skipkeys=True)  # with texts for times and keys
-        values = ((1, value) for value in json.loads(plain) or ())
+        values = ((1, value) for value in _yaml_list(inputs, path))
     else:
         values = ((document.line, decode(inputs, document)) for document in documents(inputs, path))
     for line, value in values:
@@ -283,6 +282,33 @@ def yaml_value(inputs: ImportInputs, path: str) -> Any:
         line = mark.line + 1 if mark else 0
         inputs.problem(path, line, "", f"is not valid YAML: {getattr(error, 'problem', None) or error}", _WRITE_JSON)
         return None
+
+
+def _yaml_list(inputs: ImportInputs, path: str) -> list[Any]:
+    """Return the entries of a list in YAML, with texts for times and keys; a few aliases could make it endless."""
+    import yaml
+
+    value = yaml_value(inputs, path)
+    events = yaml.parse(inputs.data(path) or b"") if value is not None else ()
+    alias: Any = next((event for event in events if isinstance(event, yaml.AliasEvent)), None)
+    if alias:
+        line = alias.start_mark.line + 1
+        inputs.problem(path, line, "", f"has the alias {quoted('*' + alias.anchor, 40)}", "Write the value itself.")
+        return []
+    try:
+        return as_list(_plain(value))
+    except RecursionError:
+        inputs.problem(path, 1, "", "is nested too deeply", _WRITE_JSON)
+        return []
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of YAML with the types of JSON."""
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 
 def cell_value(text: str) -> Any:
