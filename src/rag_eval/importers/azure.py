@@ -81,10 +81,13 @@ def _fields(conversion: Conversion, raw: Row) -> Row:
 
 def _results(conversion: Conversion) -> Iterator[Row]:
     for record in conversion.records("a result", "rows"):
-        raw = unwrap.as_dict(record.get("datasource_item", record.get("item"))) or record
-        if raw is not record:  # of Azure AI Foundry and OpenAI, with what the model wrote
+        item = record.get("item") if "sample" in record else None  # the latter is what the model wrote
+        raw = unwrap.as_dict(record.get("datasource_item")) or unwrap.as_dict(item) or record
+        if raw is not record:  # of Azure AI Foundry and OpenAI
             conversion.drop_unread(record, ("datasource_item", "item", "sample"), "", ("results", "grades"))
-            raw = ({"response": record["sample"]} if unwrap.answer_text(record.get("sample")) else {}) | raw
+            sample = unwrap.as_dict(record.get("sample"))
+            made = {"response": sample if unwrap.answer_text(sample) else None, "error": sample.get("error")}
+            raw = {name: value for name, value in made.items() if value} | raw
         row = _fields(conversion, raw)
         if messages := unwrap.as_dict(row.pop("conversation", None)).get("messages"):
             row |= {"question": messages, "answer": messages}
