@@ -223,15 +223,15 @@ def frame_rows(value: Row) -> Iterator[Row]:
     The forms are pandas' ``columns``, ``split``, ``index`` and ``table``, and lists by column. Rows have numbers or ids
     as keys, which have digits; an id is kept as ``id``.
     """
-    columns, data, parts = value.get("columns"), value.get("data"), list(value.values())
+    columns, data, rows, parts = value.get("columns"), value.get("data"), value.get("rows"), list(value.values())
     are_objects = bool(parts) and all(isinstance(part, dict) and part for part in parts)
     if are_objects and all(map(_are_ids, parts)) and set(parts[0]).intersection(*parts):
         for key in dict.fromkeys(chain.from_iterable(parts)):
             yield _with_id(key, {name: column.get(key) for name, column in value.items()})
     elif isinstance(columns, list) and isinstance(data, list) and all(isinstance(row, list) for row in data):
         yield from (dict(zip(map(str, columns), row, strict=False)) for row in data)
-    elif isinstance(rows := value.get("rows"), list) and rows and isinstance(as_dict(rows[0]).get("row"), dict):
-        yield from (row["row"] for row in rows if isinstance(as_dict(row).get("row"), dict))  # of Hugging Face
+    elif isinstance(rows, list) and rows and all(isinstance(as_dict(row).get("row"), dict) for row in rows):
+        yield from (row["row"] for row in rows)  # of Hugging Face
     elif "schema" in value and isinstance(data, list) and all(isinstance(row, dict) for row in data):
         yield from data
     elif are_objects and _are_ids(value):
