@@ -229,12 +229,16 @@ def stated_citations(output: Value) -> list[str] | None:
 
 
 def _annotated(output: Value) -> list[str] | None:
-    """Return the files and pages that a response of OpenAI cites; None if its text has no list of annotations."""
-    messages = output if isinstance(output, list) else as_list(as_dict(output).get("output"))
-    parts = map(as_dict, chain.from_iterable(as_list(as_dict(message).get("content")) for message in messages))
-    lists = [part["annotations"] for part in parts if isinstance(part.get("annotations"), list)]
-    names = (first_id(("filename", "file_id", "url"), as_dict(note)) for note in chain.from_iterable(lists))
-    return list(dict.fromkeys(filter(None, names))) if lists else None
+    """Return the files and pages that a response of OpenAI cites; None without any, except after a file search.
+
+    Every text has a list of annotations, which is empty for systems that cite in the text.
+    """
+    steps = list(map(as_dict, output if isinstance(output, list) else as_list(as_dict(output).get("output"))))
+    parts = map(as_dict, chain.from_iterable(as_list(step.get("content")) for step in steps))
+    notes = chain.from_iterable(as_list(part.get("annotations")) for part in parts)
+    names = (first_id(("filename", "file_id", "url"), as_dict(note)) for note in notes)
+    cited = list(dict.fromkeys(filter(None, names)))
+    return cited if cited or any(step.get("type") == "file_search_call" for step in steps) else None
 
 
 def _cited_id(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
