@@ -27,9 +27,13 @@ def golds(conversion: Conversion) -> Iterator[Row]:
         contexts = conversion.list_of(row, "reference_contexts")
         ids = conversion.list_of(row, "reference_context_ids")
         reference = row.get("reference")
-        if isinstance(truths := row.get("ground_truths", row.get("answers")), list) and truths:
-            reference = truths[0] if reference is None else reference
-            account.dropped("other texts of ground_truths", "the first is the expected answer", len(truths) - 1)
+        name = "ground_truths" if "ground_truths" in row else "answers"
+        truths = row.get(name)
+        if isinstance(truths, list) and truths and as_text(truths[0]) is not None:
+            reference = as_text(truths[0]) if reference is None else reference
+            account.dropped(f"other texts of {name}", "the first is the expected answer", len(truths) - 1)
+        elif truths:
+            account.dropped(name, "it is no list of texts")
         if contexts and not ids:
             meaning = "gold citations are ids of the reference texts, as in traces without chunk ids"
             account.lacking(f"{meaning}; import traces that have chunk ids with --by-text")
