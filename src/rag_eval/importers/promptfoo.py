@@ -163,18 +163,18 @@ def _results_of_csv(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row]
     table = csv_table(inputs, path)
     header = next(table, (1, []))[1]
     outputs = [index for index in range(len(header) - 1) if header[index + 1] == "Status"]
+    columns = outputs or [index for index, name in enumerate(header) if name.startswith("[")]
+    names = header[: columns[0]] if columns else []
     for test, (line, cells) in enumerate(table):
-        # older versions write the verdict into the cell of the output
-        judged = {index: match for index, cell in enumerate(cells) if (match := _JUDGED_OUTPUT.fullmatch(cell))}
-        columns = outputs or list(judged)
-        names = header[: columns[0]] if columns else []
         variables = {name: cell for name, cell in zip(names, cells, strict=False) if name != "Description"}
         for prompt, column in enumerate(columns):
             provider = header[column][1:].partition("] ")[0]
             if outputs:
                 output, status, reason = cells[column], cells[column + 1], cells[header.index("Grader Reason", column)]
+            elif judged := _JUDGED_OUTPUT.fullmatch(cells[column]):  # older versions write the verdict into the cell
+                status, output, reason = judged.groups()
             else:
-                status, output, reason = judged[column].groups()
+                status, output, reason = "" if cells[column] else "ERROR", cells[column], "no output"
             failed = {"error": output or reason or "error", "failureReason": _ERROR} if status == "ERROR" else {}
             yield line, {
                 "testIdx": test, "promptIdx": prompt, "provider": provider, "vars": variables, **failed,
