@@ -55,11 +55,11 @@ def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
             answerable=_TRUTH[stated] is not (is_negated and "answerable" in values),
             substrings=_list_of(conversion, "gold_claim_substr", values),
             tags=_list_of(conversion, "tags", values),
-            relevant_docs=_separated(values.get("relevant_docs")),
+            relevant_docs=[unwrap.as_id(name) or name for name in _separated(values.get("relevant_docs")) or ()],
             **{name: str(values[name]) for name in ("difficulty", "category") if values.get(name) is not None},
         )
-        if not gold["answerable"]:
-            gold.pop("relevant_docs", None)
+        if not gold["answerable"] and gold.pop("relevant_docs", None):
+            conversion.account.dropped("documents of an unanswerable question", "such a question has no right document")
         first = items.setdefault(gold["qid"], (conversion.place, gold))[1]
         for name in _ADDED:
             if more := [text for text in gold.get(name, ()) if text not in first.get(name, ())]:
@@ -139,14 +139,19 @@ def _usual(value: Row) -> Row:
 def _numbered(value: Row) -> Row:
     """Return a record with its numbered columns, such as ``chunk_1`` and ``chunk_1_id``, as ``chunks``."""
     chunks: dict[int, Row] = {}
-    matches = {name: match for name in value if (match := _NUMBERED.fullmatch(name))}
-    if not matches or "chunks" in value:
+    others: Row = {}
+    for name, item in value.items():
+        match = _NUMBERED.fullmatch(name)
+        part = chunks.setdefault(int(match[1]), {}) if match else others
+        field = (match[2] or "text").casefold() if match else name
+        if field in part:  # a second text of a chunk stays a column, so that the account names it
+            others[name] = item
+        elif part is others or item not in (None, ""):
+            part[field] = item
+    if not chunks or "chunks" in value:
         return value
-    for name, match in matches.items():
-        if value[name] not in (None, ""):
-            chunks.setdefault(int(match[1]), {})[(match[2] or "text").casefold()] = value[name]
-    parts = [part.get("text") if part.keys() == {"text"} else part for _, part in sorted(chunks.items())]
-    return {**{name: item for name, item in value.items() if name not in matches}, "chunks": parts}
+    parts = [part.get("text") if part.keys() == {"text"} else part for _, part in sorted(chunks.items()) if part]
+    return {**others, "chunks": parts}
 
 
 def _with_documents(value: Row) -> Row:
