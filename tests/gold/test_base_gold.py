@@ -588,7 +588,7 @@ def test_lines_that_read_otherwise_as_an_array_are_no_unchanged_items(project, s
     findings = [
         (item["message"], item["fix"], item["line"]) for item in report["findings"] if "'Q2' is" in item["message"]
     ]
-    assert findings == ([(what, "Remove the fields of the other form", 1)] if stated else [])
+    assert findings == ([(what, "Remove the fields of the other form.", 1)] if stated else [])
 
 
 @pytest.mark.parametrize("stays", [True, False])

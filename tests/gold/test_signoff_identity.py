@@ -468,7 +468,7 @@ SAYINGS = [
         Side(EDITED, files(OURS)),
         {"policy": FOUR, "proof": wrote(None)},
         """gold: [unresolved-author] 'Somebody' wrote commits of this change, but the GitHub account is unknown
-        => Add the e-mail address of these commits to the GitHub account, or to signoff.signers""",
+        => Add the e-mail address of these commits to the GitHub account, or to signoff.signers.""",
     ),
     (
         Side(EDITED, files(OURS)),

@@ -215,7 +215,7 @@ def _unapproved(policy: SignoffPolicy, proof: Proof) -> Iterator[Finding]:
     unresolved = sorted({author.name for author in proof.authors or () if not author.login})
     for name in unresolved if policy.four_eyes else ():
         message = f"{quoted(name)} wrote commits of this change, but the GitHub account is unknown"
-        fix = "Add the e-mail address of these commits to the GitHub account, or to signoff.signers"
+        fix = "Add the e-mail address of these commits to the GitHub account, or to signoff.signers."
         yield Finding("unresolved-author", "error", message, fix, policy.gold)
 
 

@@ -236,7 +236,7 @@ def _read_otherwise(states: GoldStates, policy: SignoffPolicy, base: Side, head:
         return []
     same = [item for qid, item in head.items.items() if qid in base.items and base.items[qid].hash == item.hash]
     what = "is unchanged, but in this form of the gold file other fields of it count"
-    fix = "Remove the fields of the other form"
+    fix = "Remove the fields of the other form."
     return [
         Finding("unsigned-change", "error", f"item {quoted(item.row['qid'])} {what}", fix, policy.gold, item.line)
         for item in same[:MOST_PROBLEMS]
