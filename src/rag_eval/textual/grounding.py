@@ -287,7 +287,7 @@ def _check(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) 
 
 
 def _made_up_names(claim: str, sentence: Sentence, index: Index, asked: frozenset[str]) -> list[str]:
-    """Return the keys of names of which no word is in the chunks, in any form, or in the question.
+    """Return the keys of names of which no word is in the chunks or the question, in any form.
 
     A name begins with a capital inside of a sentence. German writes all nouns so, and titles all words. A name before
     a colon or a bracket is a title, or is explained. The month of a date is compared as a number.
@@ -302,8 +302,9 @@ def _made_up_names(claim: str, sentence: Sentence, index: Index, asked: frozense
         is_date = before[-1].isdigit() or after.lstrip(" ,.")[:1].isdigit()
         if after.lstrip(" *")[:1] in _EXPLAINING or (is_date and match[0].casefold() in _MONTHS):
             continue
-        roots = [part[: min(_NAME_ROOT, max(3, len(part) - 1))] for part in parts]
-        if index.missing.issuperset(parts) and asked.isdisjoint(parts) and not any(map(index.has_root, roots)):
+        roots = tuple([part[: min(_NAME_ROOT, max(3, len(part) - 1))] for part in parts])
+        is_asked = any([key.startswith(roots) for key in asked])
+        if index.missing.issuperset(parts) and not is_asked and not any(map(index.has_root, roots)):
             made_up += parts
     written = text.split() if made_up else []
     is_title = sum([word[0].isupper() for word in written]) > max(2, _TITLE * len(written))
