@@ -169,7 +169,7 @@ class Report(NamedTuple):
 
     @property
     def needs_review(self) -> bool:
-        """Return whether this run has looser gates, another gold set or another input than the base branch asks for."""
+        """Return whether this run has looser gates, another gold set or other inputs than the base branch."""
         is_looser = any(change.kind == "looser" for change in self.policy_changes)
         return is_looser or bool(self.gold_changes) or any(item.code in _OF_CHANGE for item in self.findings)
 

@@ -231,7 +231,7 @@ def entry_of(tree: CommitTree, path: str) -> str:
 
 
 def is_in_changed_submodule(before: CommitTree, after: CommitTree, path: str) -> bool:
-    """Return whether a path is in a submodule of which the later state has another commit."""
+    """Return whether a path is in a submodule that has another commit in the later state."""
     try:
         before.files(path)
     except Irregular as irregular:

@@ -154,7 +154,7 @@ def _stated(head: Policy, base: Policy) -> dict[str, Any]:
 
 
 def _copied_gates(authority: Authority, old: str | None, new: str | None, file: str) -> Iterator[Note]:
-    """Yield a note if gates of the base apply to a new gates file beside them, as of a system that is added."""
+    """Yield a note if gates of the base also apply to a gates file that the change adds, as for a new system."""
     before, after = authority.gates, authority.after
     if old and new and before and read_regular(after, old) is not None and not has_path(before, new):
         message = f"the gates of {quoted(old, 60)} apply too, because some of their questions are asked here"

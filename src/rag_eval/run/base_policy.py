@@ -318,8 +318,8 @@ def _discovered(authority: Authority, tree: snapshots.CommitTree, folder: str) -
     while True:
         project = posixpath.join(folder, PROJECT_FILE)
         source = snapshots.follow_links(tree, project)
-        is_hidden = snapshots.is_in_changed_submodule(authority.fork, authority.after, source)
-        data = snapshots.read(tree, source) if is_hidden else snapshots.read_regular(tree, source)
+        may_differ = snapshots.is_in_changed_submodule(authority.fork, authority.after, source)
+        data = snapshots.read(tree, source) if may_differ else snapshots.read_regular(tree, source)
         if data is not None and (named := gates_of_project(data, project)):
             path = posixpath.normpath(posixpath.join(folder, named))
             return path if not path.startswith("../") and snapshots.read(tree, path) is not None else None
