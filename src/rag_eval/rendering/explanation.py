@@ -107,8 +107,8 @@ def _facts(case: Case) -> Iterator[str]:
     if not case.contained and any(_plain(text) in _plain(case.claim) for text in gold.substrings):
         outcome += f", which has it with {_OTHER_CHARACTERS}"
     yield f"gold text    {_joined(gold.substrings)}{outcome}"
-    alike = {_plain(name) for name in trace.retrieved if name not in gold.citations}
-    nearly = f"; retrieved with {_OTHER_CHARACTERS}" if alike.intersection(map(_plain, gold.citations)) else ""
+    retrieved = {_plain(name) for name in trace.retrieved if name not in gold.citations}
+    nearly = f"; retrieved with {_OTHER_CHARACTERS}" if retrieved.intersection(map(_plain, gold.citations)) else ""
     yield f"gold cites   {_joined(gold.citations)}{nearly}"
     if not gold.citations and case.evidence_level:
         named = {

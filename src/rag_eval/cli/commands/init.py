@@ -68,7 +68,7 @@ Next:
      Then: rag-eval validate eval/gold.jsonl
   3. {answer}
 """
-_NEXT_KEPT = """\
+_NEXT_WITH_QUESTIONS = """\
 Next:
   1. Check your questions: rag-eval validate eval/gold.jsonl && rag-eval gold lint
   2. {answer}
@@ -169,7 +169,7 @@ def run(args: argparse.Namespace) -> int:
             print_lines(f"wrote  {path}")
     again = " --force" if args.collect else ""
     answer = f"{source.first}, then: {source.command}{again} && rag-eval score"
-    steps = _NEXT_IMPORTED if is_imported else _NEXT_KEPT if has_questions else _NEXT
+    steps = _NEXT_IMPORTED if is_imported else _NEXT_WITH_QUESTIONS if has_questions else _NEXT
     steps = steps.format(answer=answer)
     steps += _SIGN if args.signoff else ""
     steps += "" if below else _PULL.format(number=5 if args.signoff else 4)
