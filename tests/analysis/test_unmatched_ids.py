@@ -81,7 +81,7 @@ def test_evidence_in_other_forms_is_compared_likewise(tmp_path, item, chunk, sai
 def test_only_ids_of_chunks_are_updated_by_a_command(tmp_path):
     items, traces = [{"relevant_docs": [f"d{n}"]} for n in range(6)], [{"chunks": [{"id": f"x{n}"}]} for n in range(6)]
     (fix,) = (item.fix for item in run(tmp_path, items, traces).findings if item.code == "unmatched-ids")
-    assert fix == "Write the same doc_id in the items and in the chunks of the traces. If it is, check the index."
+    assert fix == "Write the same doc_id in the items and in the chunks of the traces, or check the index."
 
 
 def test_ids_of_documents_in_gold_citations_have_another_fix(tmp_path):

@@ -356,7 +356,7 @@ def unmatched_ids(cases: Iterable[Case], file: str) -> Iterator[Finding]:
             message += f"{quoted(strangers[0], 60)}, {other}"
             fix = "If the documents were split again, update the ids: rag-eval gold relink. If not, check the index."
             if field != "id":
-                fix = f"Write the same {field} in the items and in the chunks of the traces. If it is, check the index."
+                fix = f"Write the same {field} in the items and in the chunks of the traces, or check the index."
             elif documents.issuperset(strangers):
                 fix = "They are the doc_id of chunks, not their ids. Move them from gold_citations to relevant_docs."
             elif all(name.startswith("text:") for name in strangers):
