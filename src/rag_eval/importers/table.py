@@ -289,7 +289,7 @@ def drop_rest(conversion: Conversion, output: Any, usage: Row) -> None:
 
 def read_operations(conversion: Conversion, draft: Draft, values: Row) -> None:
     """Fill error, latency, tokens, cost, time and conversation of a sample from its values."""
-    error = unwrap.as_dict(values.get("error")).get("error", values.get("error"))  # of Anthropic, an object in one
+    error = unwrap.as_dict(values.get("error")).get("error") or values.get("error")  # of Anthropic, an object in one
     if str(error or "").casefold() not in _NO_ERROR and not draft.answer:
         draft.answer, draft.error, draft.ok = None, unwrap.first_id(("message", "code"), error) or str(error), False
     for field in QUANTITIES:

@@ -259,9 +259,13 @@ def _message(item: Value) -> Value:
 
 
 def _parts(value: dict[str, Value]) -> dict[str, Value]:
-    """Return the fields of all parts of an object of objects, such as the inputs of a pipeline by component."""
+    """Return the fields of all parts of an object of objects, such as the inputs of a pipeline by component.
+
+    The message of an error is no answer.
+    """
     is_nested = all(isinstance(part, dict) for part in value.values())
-    return {name: item for part in value.values() for name, item in part.items()} if is_nested else {}
+    parts = [part for key, part in value.items() if key != "error"] if is_nested else []
+    return {name: item for part in parts for name, item in part.items()}
 
 
 def error_text(text: str) -> str:
