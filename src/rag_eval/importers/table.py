@@ -282,6 +282,8 @@ def drop_rest(conversion: Conversion, output: Any, usage: Row) -> None:
     for part in map(unwrap.as_dict, chain.from_iterable(map(unwrap.as_list, contents))):
         count = len(unwrap.as_list(part.get("citations")))  # of Anthropic
         conversion.account.dropped("citations in the text of answers", "they name no chunk", count)
+    currency = unwrap.at(output, "/metadata/usage/currency")  # of Dify
+    conversion.account.dropped("costs of answers", "they are not in US dollars", currency not in (None, "USD"))
     counts = {name.partition("/")[0] for name in unwrap.USAGES if unwrap.at(output, f"/{name}") is not None}
     read = {*retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS, *_OF_OUTPUTS, *counts}
     conversion.drop_others(output, unwrap.ANSWER_FIELDS, " of the answer", read | set(unwrap.MODELS if usage else ()))

@@ -309,24 +309,26 @@ def usage(*sources: Value, cost: Value = None) -> dict[str, Value]:
 def with_tokens(value: dict[str, Value]) -> dict[str, Value]:
     """Return a record with the tokens and the model of its ``usage`` as columns of their own."""
     name = next((name for name in ("usage", "token_usage", "metrics") if isinstance(value.get(name), dict)), "")
-    columns = usage(value.get(name), cost=as_dict(value.get(name)).get("cost"))
-    if columns and (model := first_id(MODELS, value[name])):
+    columns = usage(value.get(name), cost=_cost_in({"usage": value.get(name)}))
+    if not columns:
+        return value
+    if model := first_id(MODELS, value[name]):
         columns[f"{name}/model"] = model
-    return (
-        {**columns, **{key: item for key, item in value.items() if key != name or name == "metrics"}}
-        if columns
-        else value
-    )
+    return {**columns, **{key: item for key, item in value.items() if key != name or name == "metrics"}}
+
+
+def _cost_in(response: Value) -> Value:
+    """Return the cost that a response states in US dollars."""
+    is_usd = at(response, "/metadata/usage/currency") in (None, "USD")
+    amounts = (number(at(response, f"/{name}")) for name in COSTS if is_usd)
+    return next((amount for amount in amounts if amount is not None), None)
 
 
 def usage_of(output: Value) -> dict[str, Value]:
     """Return the tokens that the response of a model's API counts, and its model."""
     response = as_dict(output[-1] if isinstance(output, list) and output else output)  # or the end of a stream
     sources = [as_dict(at(response, f"/{name}")) for name in USAGES]
-    is_usd = at(response, "/metadata/usage/currency") in (None, "USD")
-    amounts = [number(at(response, f"/{name}")) for name in COSTS if is_usd]
-    cost = next((amount for amount in amounts if amount is not None), None)
-    counts = usage(*sources, {name: response.get(name) for name in OLLAMA_COUNTS}, cost=cost)
+    counts = usage(*sources, {name: response.get(name) for name in OLLAMA_COUNTS}, cost=_cost_in(response))
     if "input_tokens" in counts:  # Anthropic counts cached tokens apart
         cached = (number(sources[0].get(f"cache_{name}_input_tokens")) for name in ("read", "creation"))
         counts["input_tokens"] += int(sum(count or 0 for count in cached))
