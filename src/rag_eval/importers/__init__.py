@@ -57,7 +57,7 @@ _PAGE = re.compile(  # of an API, with its number and size before its list
     rb'\A\{(?:\s*"(?:page|size|total|limit|has_more|cursor|next_cursor)"\s*:\s*(?:\w+|"[^"]*")\s*,)*'
     rb'\s*"(?:data|runs|items|traces|events|content|calls|records)"\s*:\s*\[(?=\s*\{)'
 )
-JUDGED = re.compile(rb"\[(?:PASS|FAIL|ERROR)\] \(-?\d+\.\d\d")  # how older versions of promptfoo write outputs in CSV
+VERDICT = re.compile(rb"\[(?:PASS|FAIL|ERROR)\] \(-?\d+\.\d\d")  # how older versions of promptfoo write outputs in CSV
 _OF_TEXT = tuple((re.compile(pattern), form) for pattern, form in (
     (rb"\A- ", Recognised("table", "table-gold", "records in YAML")),
     (rb"\A(?:\S+[ \t]+){3}\d+[ \t]+-?[\d.]+(?:[eE][-+]?\d+)?(?:[ \t]+\S+)?\s*?(?:\n|\Z)",
@@ -65,7 +65,7 @@ _OF_TEXT = tuple((re.compile(pattern), form) for pattern, form in (
     (rb"\A\S+[ \t]+[\w-]+[ \t]+\S+[ \t]+-?\d+\s*?(?:\n|\Z)",
      Recognised("", "trec-qrels", "four columns, the last is an integer")),
     (rb"\Aquery-id\s+corpus-id\s", Recognised("", "beir", "the header query-id, corpus-id")),
-    (JUDGED.pattern, Recognised("promptfoo-trace", "promptfoo", "outputs with verdicts")),
+    (VERDICT.pattern, Recognised("promptfoo-trace", "promptfoo", "outputs with verdicts")),
 ))  # fmt: skip
 """Texts other than JSON, CSV and objects in YAML."""
 _DATASET = re.compile(rb'\A\{\s*"data"\s*:\s*(?=\{\s*"dataset_id")')

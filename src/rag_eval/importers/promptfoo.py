@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import chain, count, product
 from typing import Any
 
-from rag_eval.importers import JUDGED, ImportInputs, Row, retrieved, unwrap
+from rag_eval.importers import VERDICT, ImportInputs, Row, retrieved, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion
 from rag_eval.importers.documents import beginning, csv_header, csv_rows, csv_table, objects, yaml_value
 from rag_eval.importers.draft import Draft
@@ -147,7 +147,7 @@ def _values(conversion: Conversion, path: str) -> Iterator[tuple[int, Row]]:
         return  # empty, or unreadable, which is reported
     if head[:1] in (b"{", b"["):
         yield from objects(inputs, path, "a file of results")
-    elif "Grader Reason" in csv_header(head) or JUDGED.search(head):
+    elif "Grader Reason" in csv_header(head) or VERDICT.search(head):
         yield from _results_of_csv(inputs, path)
     elif any(name.startswith("__expected") for name in csv_header(head)):
         for line, cells in csv_rows(inputs, path):
