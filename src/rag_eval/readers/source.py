@@ -322,10 +322,12 @@ def refuse_outside(path: str, root: str | None) -> str:
     folder = root or os.path.dirname(path) or "."  # noqa: PTH120 - Path drops a slash at the end
     try:
         real, home = os.path.realpath(path), os.path.realpath(folder)
-    except ValueError:  # NUL, or half of a surrogate pair
+    except ValueError:  # half of a surrogate pair, or NUL
         if misread_names():
             raise  # the locale is wrong, not the name
-        raise Unreadable("is not a valid file name", "Check the path.") from None
+        real = home = "\0"
+    if "\0" in real:  # Windows resolves such a path
+        raise Unreadable("is not a valid file name", "Check the path.")
     if _inside(real, home):
         return real
     spelt = os.path.abspath(path)  # noqa: PTH100 - Path.absolute keeps ".."
