@@ -64,7 +64,7 @@ _NO_WORD, _CAMEL = re.compile(r"[^\w.]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NEEDED = {"table": (("answer", "error"), ("question", "qid")), "table-gold": (("question",),)}
 QUANTITIES = ("latency_ms", "latency_s", "input_tokens", "output_tokens", "cost_usd")
 _OPERATIONS = ("error", *QUANTITIES, "conversation", "turn", "time")
-_REFERENCES = ("reference", "reference_outputs", "reference_output", "expected", "ground_truth")
+_REFERENCES = ("reference", "reference_outputs", "reference_output", "expected", "expected_output", "ground_truth")
 _LABELS = {"expected_answer", "gold_citations", "relevant_docs", "gold_claim_substr", "answerable"}
 
 
