@@ -282,6 +282,8 @@ def drop_rest(conversion: Conversion, output: Any, usage: Row) -> None:
     for part in map(unwrap.as_dict, chain.from_iterable(map(unwrap.as_list, contents))):
         count = len(unwrap.as_list(part.get("citations")))  # of Anthropic
         conversion.account.dropped("citations in the text of answers", "they name no chunk", count)
+    is_lost = bool(unwrap.at(output, "/citations")) and retrieved.stated_citations(output) is None
+    conversion.account.dropped("citations of the answer", "they name no ids", is_lost)
     currency = unwrap.at(output, "/metadata/usage/currency")  # of Dify
     conversion.account.dropped("costs of answers", "they are not in US dollars", currency not in (None, "USD"))
     counts = {name.partition("/")[0] for name in unwrap.USAGES if unwrap.at(output, f"/{name}") is not None}
