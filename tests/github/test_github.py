@@ -698,6 +698,16 @@ def test_an_outage_is_not_waited_out_for_longer_than_a_minute(fake, clock):
         list(GitHub(fake.url, TOKEN, "octo/hello", clock.network()._replace(now=now)).comments(2))
 
 
+def test_a_server_that_asks_to_wait_for_a_minute_is_asked_again(fake, clock):
+    def now():
+        clock.time += 0.1  # each look at the clock is a tenth of a second later
+        return clock.time
+
+    fake.faults = [Fault("", 503, {"Retry-After": "60"})]
+    assert list(GitHub(fake.url, TOKEN, "octo/hello", clock.network()._replace(now=now)).comments(2)) == []
+    assert clock.slept == [60]
+
+
 def test_a_name_server_that_does_not_answer_is_given_up(clock, monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(3))
     network = clock.network()._replace(headers_seconds=0.05)

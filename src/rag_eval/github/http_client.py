@@ -160,7 +160,7 @@ class Http:
                 yield answer
                 return
             seconds = _delay(answer, attempt, now)
-            is_over = answer.is_outage and (self._is_down or now - began + (seconds or 0.0) > _OUTAGE)
+            is_over = answer.is_outage and (self._is_down or max(now - began, seconds or 0.0) > _OUTAGE)
             if seconds is None or seconds > self._patience or attempt == _MAX_ATTEMPTS or is_over:
                 self._is_down = answer.is_outage
                 text = _describe_failure(request, answer, seconds, attempt, has_token=bool(self._token))
