@@ -186,6 +186,7 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
     """Yield the mapped values of each record; a mapped column that no record has is a problem."""
     inputs = conversion.inputs
     read = {pointer.lstrip("/").partition("/")[0] for pointer in fields.values()}
+    answer = "answer" if form == "table" else "expected_answer"
     for path in inputs.paths:
         used: set[str] = set()
         for line, recorded, usual in _objects(inputs, path):
@@ -196,6 +197,8 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
             }
             values = {field: value for field, value in pointed.items() if value not in (None, "")}
             used |= values.keys()
+            if fields.get(answer) == fields.get("question") and isinstance(unwrap.decoded(values.get("question")), str):
+                values.pop(answer, None)  # a text is no conversation
             for name in recorded if read <= recorded.keys() else usual:
                 if name not in read:
                     conversion.account.dropped(name, "the map does not contain it")
