@@ -76,8 +76,11 @@ def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
 def _cited(conversion: Conversion, values: Row) -> list[str]:
     """Return the ids of the gold citations, or those of the reference contexts, which are texts or documents."""
     citations, contexts = _list_of(conversion, "gold_citations", values), unwrap.decoded(values.get("contexts"))
-    if citations or not isinstance(contexts, list) or not all(isinstance(item, dict) for item in contexts):
-        return citations or conversion.reference_ids(_list_of(conversion, "contexts", values))
+    if citations:
+        conversion.account.dropped("contexts", "gold_citations has the ids", bool(contexts))
+        return citations
+    if not isinstance(contexts, list) or not all(isinstance(item, dict) for item in contexts):
+        return conversion.reference_ids(_list_of(conversion, "contexts", values))
     relevant = [item for item in contexts if all(item.get(name, True) for name in _VERDICTS)]
     conversion.account.dropped("contexts", "they are marked as not relevant", len(contexts) - len(relevant))
     return [chunk["id"] for chunk in conversion.chunks(relevant)]
