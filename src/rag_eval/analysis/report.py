@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_eval.analysis import baseline
 from rag_eval.analysis.baseline import Compared, Effect, Flip, gold_counts
 from rag_eval.analysis.diagnosis import UNRETRIEVED, Diagnosis, diagnose, limits_of
-from rag_eval.analysis.gold_impact import GateTurn, GoldChange
-from rag_eval.analysis.policy_changes import PolicyChange
 from rag_eval.cases import ABSENT, GOOD
 from rag_eval.common.escaping import quoted
 from rag_eval.common.version import __version__
@@ -25,6 +23,10 @@ from rag_eval.gates.selection import RunScope, scope_of
 from rag_eval.metrics import find, measure
 from rag_eval.metrics.index import contradictions
 from rag_eval.scoring.scorer import Completeness, Scorecard
+
+if TYPE_CHECKING:
+    from rag_eval.analysis.gold_impact import GateTurn, GoldChange
+    from rag_eval.analysis.policy_changes import PolicyChange
 
 FORMAT = 1
 _WHOLE_SLICES = 200

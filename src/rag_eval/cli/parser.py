@@ -8,9 +8,9 @@ declares its options. A command in the module of another one, such as ``gold che
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.escaping import log_line, quoted
@@ -308,5 +308,14 @@ def names(text: str) -> tuple[str, ...]:
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """A formatter that knows the terminal's width without shutil, which argparse would load for each option."""
+
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=min(get_terminal_size((_USUAL, 24)).columns, _WIDEST) - 2)
+        columns = os.environ.get("COLUMNS", "")[:9]
+        width = int(columns) if columns.isdecimal() else 0
+        if not width:
+            try:
+                width = os.get_terminal_size().columns
+            except (OSError, ValueError):
+                width = _USUAL
+        super().__init__(prog, width=min(width, _WIDEST) - 2)
