@@ -443,7 +443,7 @@ def test_a_front_without_any_quality_is_said_to_be_missing(rag, project):
         (["good.jsonl", "eval/gold.jsonl"], "eval/gold.jsonl:1: looks like a row of a gold file"),
         (["good.jsonl", "some.json"], "some.json is not a report.json of rag-eval score"),
         (["good.jsonl", "gates.yml"], "gates.yml is not a report.json of rag-eval score"),
-        (["good.jsonl", "broken.jsonl"], "broken.jsonl:1: NaN is not JSON"),
+        (["good.jsonl", "broken.jsonl"], "broken.jsonl:1: column 40: NaN is not JSON"),
         (["good.jsonl", "good.jsonl", "--base", "bad"], "--base 'bad' matches 0 runs"),
         (["good.jsonl", "good.jsonl", "--base", "good.jsonl"], "--base 'good.jsonl' matches 2 runs"),
         (["good.jsonl", "good.jsonl", "--metric", "presicion"], "Did you mean 'precision'?"),

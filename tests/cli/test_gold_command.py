@@ -798,7 +798,7 @@ NO_QID = "'qid' is not a string of 1 to 200 characters. Give every item its own 
         ),
         (lines(ONE, ONE), ":2: the qid 'A1' is already used on line 1. Give every item its own qid."),
         ('{"qid": "A1", "qid": "A2"}', ":1: the key 'qid' occurs twice in one object. Keep one of them."),
-        ('{"x": NaN}\n', ":1: NaN is not JSON. Leave the field out if there is no number."),
+        ('{"x": NaN}\n', ":1: column 7: NaN is not JSON. Leave the field out if there is no number."),
         (LFS_POINTER, f": is a Git LFS pointer, not the gold set. {IN_GIT}"),
         (b"\xff\n", ":1: column 1: byte 0xff is not valid UTF-8. Save the file as UTF-8."),
         (gzip.compress(b"{}\n"), ": is compressed, but sign-off needs plain lines. Keep it uncompressed in git."),

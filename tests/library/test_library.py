@@ -124,7 +124,7 @@ def test_every_kind_of_empty_cell_of_a_data_frame_is_an_absent_field():
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
 def test_a_nan_of_numpy_in_a_dict_is_a_problem_with_its_place(kind):
     missing = pytest.importorskip("numpy").dtype(kind).type("nan")
-    with pytest.raises(rag_eval.InputError, match=r"<trace>:1: NaN is not JSON\. Leave the field"):
+    with pytest.raises(rag_eval.InputError, match=r"<trace>:1: column \d+: NaN is not JSON\. Leave the field"):
         rag_eval.score(ROWS, [{**TRACES[0], "latency_ms": {"total": missing}}])
 
 

@@ -94,9 +94,9 @@ def test_gold_with_an_integer_beyond_64_bits_in_an_unknown_field_is_refused_in_b
     ending = "is an integer of more than 64 bits. Write it as a string."
     for before in (gold(qid="B"), gold(qid="B", y=1)):  # with and without an earlier unknown field
         (problem,) = golds(tmp_path, jsonl(before, gold(x=value)))[1]
-        assert (problem.startswith("FILE:2: "), problem.endswith(ending)) == (True, True), problem
+        assert (problem.startswith("FILE:2: column "), problem.endswith(ending)) == (True, True), problem
     (problem,) = golds(tmp_path, array(element(qid="B"), element(x=value)))[1]
-    assert (problem.startswith("FILE:3: /1: "), problem.endswith(ending)) == (True, True), problem
+    assert (problem.startswith("FILE:3: column "), problem.endswith(ending)) == (True, True), problem
 
 
 def test_an_invalid_gold_item_with_a_key_of_another_tool_is_no_export(tmp_path):
@@ -112,7 +112,7 @@ def test_a_value_of_another_type_is_reported_with_an_example(tmp_path):
 @pytest.mark.parametrize("field", ["meta", "latency_budget_ms"])
 def test_gold_with_an_integer_beyond_64_bits_in_a_known_field_is_refused(tmp_path, field):
     (problem,) = golds(tmp_path, jsonl(gold(qid="B"), gold(**{field: {"total": 2**64}})))[1]
-    assert problem.startswith("FILE:2: "), problem
+    assert problem.startswith("FILE:2: column "), problem
     assert problem.endswith("is an integer of more than 64 bits. Write it as a string.")
     assert golds(tmp_path, jsonl(gold(**{field: {"total": 1e300}})))[1] == []
 
@@ -124,6 +124,17 @@ def test_other_values_of_unknown_fields_are_accepted_in_both_forms_of_gold(tmp_p
 
 def test_an_unknown_field_of_a_trace_may_have_any_integer(tmp_path):
     assert traces(tmp_path, jsonl(trace(x=2**64)))[1] == []
+
+
+@pytest.mark.parametrize(("field", "number"), [("min_citations", "9" * 20), ("x", "1e400"), ("x", "NaN")])
+def test_a_refused_number_is_named_by_its_column(tmp_path, field, number):
+    row = (
+        json.dumps(gold(question=f"{number} \\ {number}", y=[1]))[:-1]
+        + f', "z": {"9" * 20}.5'
+        + f', "{field}": {number}}}'
+    )
+    column = row.rindex(number) + 1
+    assert golds(tmp_path, row.encode())[1][0].startswith(f"FILE:1: column {column}: {number} ")
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,21 @@ class JsonError(Exception):
         return f"column {self.column}" if self.column else self.element
 
 
+class _NumberError(JsonError):
+    """A number that not every reader reads alike."""
+
+    def __init__(self, digits: str, message: str, hint: str) -> None:
+        super().__init__(f"{one_line(digits, 24)} {message}", hint)
+        self.digits = digits
+
+    def locate(self, text: str, start: int = 0) -> None:
+        """Set the position: the first such number after ``start`` that is not in a string."""
+        numbers = _STRING.sub(lambda match: " " * len(match[0]), text[start:])
+        match = re.search(rf"(?<![\w.+-]){re.escape(self.digits)}(?![\w.])", numbers)
+        index = start + (match.start() if match else 0)
+        self.line, self.column = text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
+
+
 def parse(data: bytes, depth: int = 64, decoder: json.JSONDecoder | None = None) -> Any:
     """Return the value of one JSON document; raise :class:`JsonError` with position and reason if it is invalid."""
     text = decode(data)
@@ -45,6 +60,9 @@ def parse(data: bytes, depth: int = 64, decoder: json.JSONDecoder | None = None)
         value = (decoder or DECODER).decode(text)
     except json.JSONDecodeError as error:
         raise _explained(error) from None
+    except _NumberError as error:
+        error.locate(text)
+        raise
     _check_surrogates(text, value)
     return value
 
@@ -67,6 +85,9 @@ def elements(data: bytes, depth: int = 64) -> Iterator[tuple[int, str, Any]]:
             _check_surrogates(text[start:position], value)
         except json.JSONDecodeError as error:
             raise _explained(error) from None
+        except _NumberError as error:
+            error.locate(text, start)
+            raise
         except JsonError as error:
             error.line, error.element = line, f"/{index}"
             raise
@@ -158,25 +179,21 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _wrong_number(digits: str, message: str, hint: str) -> JsonError:
-    return JsonError(f"{one_line(digits, 24)} {message}", hint)
-
-
 def _integer(digits: str) -> int:
     if len(digits) <= _LONGEST_INTEGER and (number := int(digits)) in _INT_RANGE:
         return number
-    raise _wrong_number(digits, "is an integer of more than 64 bits", "Write it as a string.")
+    raise _NumberError(digits, "is an integer of more than 64 bits", "Write it as a string.")
 
 
 def _float(digits: str) -> float:
     number = float(digits)
     if number in (float("inf"), float("-inf")):
-        raise _wrong_number(digits, "is too large for a number", "Write a finite number.")
+        raise _NumberError(digits, "is too large for a number", "Write a finite number.")
     return number
 
 
 def _constant(name: str) -> NoReturn:
-    raise _wrong_number(name, "is not JSON", "Leave the field out if there is no number.")
+    raise _NumberError(name, "is not JSON", "Leave the field out if there is no number.")
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
