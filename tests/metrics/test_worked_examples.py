@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cases import EXAMPLES, ROOT, example_rows, gold_row, subject, trace_row
-from rag_eval.metrics import Measure
+from rag_eval.metrics._metric import Measure
 from rag_eval.rendering.explanation import metric_lines
 from seams import METRICS, Contract
 from table import each_row

@@ -6,7 +6,7 @@ import re
 from hashlib import sha256
 
 from rag_eval.cases import GOOD, Case, label
-from rag_eval.metrics import metric
+from rag_eval.metrics._metric import metric
 
 _PHRASE = re.compile(r"[a-z0-9][a-z0-9\-\s]{4,}")
 _SHORTEST_PHRASE = 5

@@ -6,7 +6,7 @@ from typing import Any
 
 from rag_eval.cases import Case
 from rag_eval.cases.ranking import matches, section_of, sections_of
-from rag_eval.metrics import metric
+from rag_eval.metrics._metric import metric
 from rag_eval.stats.tally import Ratio
 from rag_eval.textual.tokens import content_words, passage
 

@@ -12,7 +12,7 @@ from math import fsum, log, sqrt
 from operator import mul
 
 from rag_eval.cases import Case
-from rag_eval.metrics import metric
+from rag_eval.metrics._metric import metric
 from rag_eval.stats.tally import DECIMALS, Ratio
 from rag_eval.textual.tokens import passage, tokens
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from rag_eval.cases import Case
-from rag_eval.metrics import metric
+from rag_eval.metrics._metric import metric
 from rag_eval.stats.tally import DECIMALS, Ratio
 
 _CHECKED = "answers with chunk texts and a sentence to check"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rag_eval.metrics import metric
+from rag_eval.metrics._metric import metric
 from rag_eval.stats.tally import Ratio
 
 About = Mapping[str, Any]

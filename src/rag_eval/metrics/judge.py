@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_eval.cases import Case
 from rag_eval.contract.settings import MOST
-from rag_eval.metrics import metric
+from rag_eval.metrics._metric import metric
 from rag_eval.stats.tally import Ratio
 
 _POINTS: dict[str, Any] = {"settings": "refusal judge", "scale": "count", "unit": "points", "maximum": MOST}

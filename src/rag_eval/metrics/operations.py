@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_eval.cases import Case
 from rag_eval.contract import Settings, Usage
-from rag_eval.metrics import Metric, metric
+from rag_eval.metrics._metric import Metric, metric
 
 _TERMS: dict[str, Any] = {"source": "core metrics", "better": "lower", "settings": ""}
 _MILLION = 1_000_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from rag_eval.cases import Case
-from rag_eval.metrics import metric
+from rag_eval.metrics._metric import metric
 
 _UNSURE = 0.5
 _TERMS: dict[str, Any] = {"source": "enterprise framework", "settings": ""}

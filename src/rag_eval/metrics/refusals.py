@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_eval.cases import Case
-from rag_eval.metrics import metric
+from rag_eval.metrics._metric import metric
 
 
 @metric("unanswerable items", source="reference scorer", better="lower", depends_on="features")

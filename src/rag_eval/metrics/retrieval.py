@@ -12,7 +12,7 @@ from typing import Any
 
 from rag_eval.cases import Case
 from rag_eval.cases.ranking import Ranking
-from rag_eval.metrics import metric
+from rag_eval.metrics._metric import metric
 from rag_eval.stats.tally import Ratio
 
 _LABELLED = "answerable items with relevance labels"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rag_eval.cases import Case
-from rag_eval.metrics import metric
+from rag_eval.metrics._metric import metric
 
 _LEAKAGE: dict[str, Any] = {
     "source": "enterprise framework, leakage categories",
