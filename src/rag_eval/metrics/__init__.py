@@ -6,10 +6,22 @@ import copyreg
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from importlib import import_module
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
+from rag_eval.metrics import (
+    answers,
+    citations,
+    context,
+    groundedness,
+    index,
+    judge,
+    operations,
+    pipeline,
+    refusals,
+    retrieval,
+    safety,
+)
 from rag_eval.metrics._metric import Measure, Metric, range_in_words, score_in_words
 
 __all__ = ["Measure", "Metric", "range_in_words", "score_in_words"]  # names of another module that this one offers
@@ -57,12 +69,26 @@ def hint(name: str) -> str:
     return _HINTS.get(name.partition("@")[0], "")
 
 
-_GROUPS = "answers refusals citations retrieval context groundedness judge safety pipeline operations index".split()
-_MODULES = {name: import_module(f"rag_eval.metrics.{name}") for name in _GROUPS}
+_MODULES = (
+    answers,
+    refusals,
+    citations,
+    retrieval,
+    context,
+    groundedness,
+    judge,
+    safety,
+    pipeline,
+    operations,
+    index,
+)
 METRICS: dict[str, Metric] = {
-    value.name: value for module in _MODULES.values() for value in vars(module).values() if isinstance(value, Metric)
+    value.name: value for module in _MODULES for value in vars(module).values() if isinstance(value, Metric)
 }
-PERSPECTIVES = {name: (module.__doc__ or "").partition("\n")[0].partition(": ")[2] for name, module in _MODULES.items()}
+PERSPECTIVES = {
+    module.__name__.rpartition(".")[2]: (module.__doc__ or "").partition("\n")[0].partition(": ")[2]
+    for module in _MODULES
+}
 """The metric groups in the order of reports, each with its description: ``Citations: …`` without the name."""
 _PLAIN = {
     f"{metric.name}{suffix}": Measure(f"{metric.name}{suffix}", metric, None, fold)
