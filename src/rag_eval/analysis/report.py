@@ -247,8 +247,9 @@ def evidence_of(card: Scorecard, policy: Policy, context: Context) -> RunEvidenc
     questions = questions_of(card, context.hashes, context.fields)
     contracts = {measure.name: contract(measure, policy) for measure in card.measures}
     before, cluster = context.earlier.baseline if context.earlier else None, policy.statistics.cluster
-    now = RunEvidence(questions, {}, card.completeness, contracts, before, cluster=cluster)
-    now.metrics = results_of(card, context.about or {}, now)
+    tallies = card.tallies()
+    now = RunEvidence(questions, {}, card.completeness, contracts, before, cluster, tallies)
+    now.metrics = results_of(card.measures, tallies, context.about or {}, now)
     return now
 
 

@@ -24,7 +24,7 @@ from rag_eval.scoring.scorer import Completeness
 from rag_eval.stats import intervals
 from rag_eval.stats.intervals import BetweenRuns, Interval
 from rag_eval.stats.paired import Units
-from rag_eval.stats.tally import DECIMALS, JsonScore, Value, weighted_counts
+from rag_eval.stats.tally import DECIMALS, JsonScore, Tally, Value, json_scores, weighted_counts
 
 Pair = tuple[JsonScore | None, JsonScore | None]
 Pairs = Counter[Pair]
@@ -76,8 +76,8 @@ class GroupedCases:
         self._layouts = Layouts(map(_SCORES, cases))
         self._columns: dict[str, tuple[bool, ColumnScores]] = {}
         self._distinct: dict[bool, tuple[list[CaseScores], list[int]]] = {}
-        self._runs: dict[bool, list[tuple[list[int], list[int]]]] = {}
-        self._numbers: dict[tuple[bool, bytes], list[int]] = {}
+        self._positions: dict[bool, list[tuple[list[int], list[int]]]] = {}
+        self._score_counts: dict[tuple[bool, bytes], list[int]] = {}
         self._units: dict[bool, Counter[tuple[int, ...]]] = {}
 
     @cached_property
@@ -113,10 +113,10 @@ class GroupedCases:
         whole = [0 if score is None else round(score * _ONE) for score in scores]  # type: ignore[arg-type]
         has_score = bytes([score is not None for score in scores])
         units = self._units[shared]
-        if (shared, has_score) not in self._numbers:
-            self._numbers[shared, has_score] = [sum(map(has_score.__getitem__, unit)) for unit in units]
+        if (shared, has_score) not in self._score_counts:
+            self._score_counts[shared, has_score] = [sum(map(has_score.__getitem__, unit)) for unit in units]
         sums = [sum(map(whole.__getitem__, unit)) for unit in units]
-        counted = weighted_counts(list(zip(sums, self._numbers[shared, has_score], strict=True)), units.values())
+        counted = weighted_counts(list(zip(sums, self._score_counts[shared, has_score], strict=True)), units.values())
         groups: Counter[tuple[float, int]] = Counter()
         for (total, number), questions in counted.items():
             if number:
@@ -126,16 +126,16 @@ class GroupedCases:
     def runs(self, column: str) -> list[tuple[int, float, float]]:
         """Return count, sum and sum of squares of each run's scores in a column; nothing for a run without scores."""
         shared, scores = self.scores(column)
-        if shared not in self._runs:
+        if shared not in self._positions:
             positions: dict[str | None, list[int]] = {}
             for case, position in zip(self._cases, self._distinct[shared][1], strict=True):
                 positions.setdefault(case.run, []).append(position)
             counted = map(Counter, positions.values())
-            self._runs[shared] = [(list(counts), list(counts.values())) for counts in counted]
+            self._positions[shared] = [(list(counts), list(counts.values())) for counts in counted]
         values = [0.0 if score is None else float(score) for score in scores]  # type: ignore[arg-type]  # no labelled one
         has_score = [score is not None for score in scores]
         sums = []
-        for indices, counts in self._runs[shared]:
+        for indices, counts in self._positions[shared]:
             scored = list(map(values.__getitem__, indices))
             weighted = list(map(mul, scored, counts))
             number = sum(map(mul, counts, map(has_score.__getitem__, indices)))
@@ -172,7 +172,10 @@ class Baseline(NamedTuple):
 
 
 class RunEvidence:
-    """A run, and its baseline if there is one. ``cluster`` names the gold field whose values group cases."""
+    """A run, and its baseline if there is one. ``cluster`` names the gold field whose values group cases.
+
+    ``tallies`` are the scores of each column, if they are already counted.
+    """
 
     def __init__(
         self,
@@ -182,12 +185,14 @@ class RunEvidence:
         contracts: Mapping[str, str],
         baseline: Baseline | None = None,
         cluster: str = "",
+        tallies: Mapping[str, Tally] = {},
     ) -> None:
         self.cluster = cluster
         self.questions, self.completeness, self.baseline = questions, completeness, baseline
         self.metrics, self.contracts = metrics, contracts
         self._both_sides = questions, baseline.questions if baseline else ()
-        self._columns: dict[tuple[str, str], Counter[JsonScore]] = {}
+        counted = {(column, ""): json_scores(tally) for column, tally in tallies.items()}
+        self._columns: dict[tuple[str, str], Counter[JsonScore]] = counted
         self._pairs: dict[tuple[str, str], Pairs] = {}
         self._distinct: dict[tuple[str, bool], tuple[list[CaseScores], Counter[int]]] = {}
         self._paired: dict[tuple[str, bool], tuple[list[list[CaseScores]], Counter[tuple[int, int]]]] = {}
@@ -270,8 +275,9 @@ class RunEvidence:
         depends = (part, grouped.scores(item.column)) if grouped else frozenset(scores.items())
         key = item.is_rate, item.metric.top, item.fold, level, depends
         if key not in self._intervals:
-            interval = aggregations.confidence_interval
-            self._intervals[key] = grouped.interval(item, level) if grouped else interval(item, scores, level)
+            self._intervals[key] = (
+                grouped.interval(item, level) if grouped else aggregations.confidence_interval(item, scores, level)
+            )
         return self._intervals[key]
 
     def _grouped_cases(self, part: str) -> GroupedCases:

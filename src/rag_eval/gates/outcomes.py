@@ -19,7 +19,7 @@ from rag_eval.metrics import METRICS, Measure, measure
 from rag_eval.scoring.aggregations import FOLDS
 from rag_eval.scoring.scorer import Scorecard
 from rag_eval.stats.intervals import Interval
-from rag_eval.stats.tally import Value, tally
+from rag_eval.stats.tally import Tally, Value, tally
 
 _QUESTION_SHOWN = 200
 _QID, _ANSWERABLE, _LINE = map(attrgetter, ("qid", "answerable", "line"))
@@ -116,14 +116,17 @@ def cases_required(threshold: Decimal | Fraction, n: int, direction: str) -> int
     return ceil(share) if direction == "min" else floor(share)
 
 
-def results_of(card: Scorecard, about: Mapping[str, Any], now: RunEvidence) -> dict[str, MetricResult]:
+def results_of(
+    measures: Iterable[Measure], tallies: Mapping[str, Tally], about: Mapping[str, Any], now: RunEvidence
+) -> dict[str, MetricResult]:
     """Return every measure's value, in the order of METRICS; ``about`` is the content of run.json.
 
-    ``now`` has the intervals. The metrics of run.json count everything, so they have none.
+    ``tallies`` are the scores of each column, and ``now`` has the intervals. The metrics of run.json count everything,
+    so they have none.
     """
-    results, tallies = {}, card.tallies()
+    results = {}
     positions = {name: index for index, name in enumerate(METRICS)}
-    for item in sorted(card.measures, key=lambda item: positions[item.metric.name]):
+    for item in sorted(measures, key=lambda item: positions[item.metric.name]):
         scores = tally([item.score(about)]) if item.metric.level == "run" else tallies[item.column]
         results[item.name] = as_result(item, FOLDS[item.fold].value(scores), now.interval(item.name))
     return results

@@ -94,6 +94,14 @@ def json_score(score: Score) -> JsonScore:
     return as_float(score)
 
 
+def json_scores(tally: Tally) -> Counter[JsonScore]:
+    """Return a multiset of scores as in reports: 1/1 and 2/2 are 1."""
+    scores: Counter[JsonScore] = Counter()
+    for score, count in tally.items():
+        scores[json_score(score)] += count
+    return scores
+
+
 def as_fraction(number: Fraction | float) -> Fraction:
     """Return the number for comparisons: fractions unchanged, floats by their shortest decimal."""
     return number if isinstance(number, Fraction) else Fraction(repr(number))

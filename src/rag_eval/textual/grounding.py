@@ -53,9 +53,9 @@ _CONDITIONS, _NOT_ONLY = map(word_list, ("conditions", "not_only"))
 _CAPITAL = "A-ZÀ-ÖØ-ÞĆČĐĘĞİŁŃŘŚŞŠŹŻŽΑ-ΩІЇЄЁА-Я"
 _NAME = re.compile(rf"(?<!\w)[{_CAPITAL}](?=[^\W\d_])[^{_CAPITAL}\W]\w*(?:[ \-][{_CAPITAL}]\w+)*\b(?!\. )")
 _NAME_ROOT = 4  # letters that the forms of a name have in common: *Paris*, *Parisian*
-_BEFORE_NAME = ' ,"“'
+_BEFORE_NAME = ' ,"“'  # signs between a name and the word before it
 _EXPLAINING = frozenset(":(")  # signs behind a title, and before the explanation of a name
-_TITLE = 0.7  # the share of capitals from which they show no names
+_TITLE = 0.7  # the share of words with a capital from which a sentence is a title
 _UNITS = frozenset(map(stem, word_list("units"))) | {"m"}
 _GERMAN, _POLITE = map(word_list, ("german", "polite"))  # nouns of German and polite pronouns begin with a capital
 _MONTHS = frozenset(word_list("months")) | frozenset(map(stem, word_list("months")))
@@ -204,12 +204,12 @@ class Index:
         self.new_pairs.difference_update(*[source.pairs for source in self.sources])
 
     @cached_property
-    def _listed(self) -> str:
+    def _words_by_line(self) -> str:
         return "\n".join(["", *chain.from_iterable([source.places for source in self.sources])])
 
     def has_root(self, root: str) -> bool:
         """Return whether a word of the chunks begins with some letters."""
-        return f"\n{root}" in self._listed  # one search for each of many names
+        return f"\n{root}" in self._words_by_line  # one search for each of many names
 
     def is_near(self, first: str, second: str, distance: int = _NEAR) -> bool:
         """Return whether two words occur within so many words of each other in a chunk."""
@@ -306,9 +306,11 @@ def _made_up_names(claim: str, sentence: Sentence, index: Index, asked: frozense
         is_asked = any([key.startswith(roots) for key in asked])
         if index.missing.issuperset(parts) and not is_asked and not any(map(index.has_root, roots)):
             made_up += parts
-    written = text.split() if made_up else []
+    if not made_up or not _GERMAN.isdisjoint(claim.casefold().split()):
+        return []
+    written = text.split()
     is_title = sum([word[0].isupper() for word in written]) > max(2, _TITLE * len(written))
-    return [] if is_title or not _GERMAN.isdisjoint(claim.casefold().split()) else made_up
+    return [] if is_title else made_up
 
 
 def _has_basis(sentence: Sentence, place: int, index: Index) -> bool:
