@@ -74,7 +74,7 @@ class GatesFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """Score, and yield a test of each outcome."""
-        from rag_eval.cases import MEANING
+        from rag_eval.cases import GOOD, MEANING
         from rag_eval.rendering.document import PLAIN
         from rag_eval.rendering.gates_table import format_bound, reason
 
@@ -88,10 +88,10 @@ class GatesFile(pytest.File):
             yield self._test(finding.code, f"{finding}. {finding.fix}", True, self.path, 0)
         if not self.config.getoption("--rag-eval-questions"):
             return
-        gold, right = Path(report.paths.get("gold", "")), report.right_labels
+        gold = Path(report.paths.get("gold", ""))
         for question in report.questions:
             run = f"[{question.run}]" if question.run is not None else ""
-            why = "" if question.label in right else f"{question.label}: {MEANING[question.label]}. {question.question}"
+            why = "" if question.label in GOOD else f"{question.label}: {MEANING[question.label]}. {question.question}"
             yield self._test(f"{question.qid}{run}", why, bool(why), gold, question.gold_line)
 
     def _test(self, name: str, why: str, fails: bool, path: Path, line: int) -> pytest.Item:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -58,8 +58,8 @@ class Flip(NamedTuple):
 
     @property
     def is_fixed(self) -> bool:
-        """Return whether the case failed before and passes now; without answers, it passes if it is only not cited."""
-        return self.after in GOOD or (self.after == "NOT_CITED" and self.before not in GOOD)
+        """Return whether the case failed before and passes now."""
+        return self.after in GOOD
 
 
 class Effect(NamedTuple):
@@ -70,9 +70,9 @@ class Effect(NamedTuple):
     gold: float | None
 
 
-def flips(pairs: Iterable[tuple[Question, Question]], right: Container[str] = GOOD) -> list[Flip]:
-    """Return the cases whose label is ``right`` on one side only, newly broken ones first."""
-    turned = [(old, new) for old, new in pairs if (old.label in right) != (new.label in right)]
+def flips(pairs: Iterable[tuple[Question, Question]]) -> list[Flip]:
+    """Return the cases that pass on one side only, newly broken ones first."""
+    turned = [(old, new) for old, new in pairs if (old.label in GOOD) != (new.label in GOOD)]
     changed = [Flip(new.qid, new.run, old.label, new.label) for old, new in turned]
     return sorted(changed, key=lambda flip: (flip.is_fixed, flip.qid, flip.run or ""))
 

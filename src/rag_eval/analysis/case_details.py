@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rag_eval.analysis.report import Report
-from rag_eval.cases import MEANING, STAGE, Case
+from rag_eval.cases import GOOD, MEANING, STAGE, Case
 from rag_eval.gates.policy import BOUNDS, GateResult
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure, of_column
@@ -53,12 +53,11 @@ def gates_by_column(report: Report) -> dict[str, list[GateResult]]:
 
 def failed_cases(report: Report) -> list[Question]:
     """Return the wrong cases, and those with a bad score under a 0/1 metric that a gate judges."""
-    right = report.right_labels
     rates = [name for name in gates_by_column(report) if (metric := of_column(name)) and metric.scale == "rate"]
 
     def fails(case: Question) -> bool:
         bad = (_bad(name, case.scores[name], []) for name in rates if name in case.scores)
-        return case.label not in right or any(bad)
+        return case.label not in GOOD or any(bad)
 
     return list(filter(fails, report.questions))
 

@@ -32,8 +32,8 @@ _DEFAULTS = {
 }
 """Limits without a gate: the reference scorer's, and those of the framework that the safety metrics come from."""
 _STAGE = re.compile(r"latency_(\w+)_ms\.(\w+)")
-_UNSAID, _UNCITED, UNRETRIEVED = ("WRONG_CLAIM",), ("NOT_CITED", "CITED_UNRETRIEVED"), ("NOT_RETRIEVED", "BELOW_K")
-_UNHIT = (*_UNCITED, *UNRETRIEVED, "HALLUCINATION")
+_UNSAID, _UNCITED, _UNRETRIEVED = ("WRONG_CLAIM",), ("NOT_CITED", "CITED_UNRETRIEVED"), ("NOT_RETRIEVED", "BELOW_K")
+_UNHIT = (*_UNCITED, *_UNRETRIEVED, "HALLUCINATION")
 """The labels of answers that cite no evidence."""
 _UNRIGHT = (*_UNSAID, *_UNHIT)
 _OVER_REFUSALS = {
@@ -280,7 +280,7 @@ def _refusals(figures: _Figures) -> Iterator[Diagnosis]:
 
 def _retrieval(figures: _Figures) -> Iterator[Diagnosis]:
     (low, broken), missed = figures.low_answers(), figures.missed(figures.recall)
-    if not missed and not figures.is_much(UNRETRIEVED, broken):
+    if not missed and not figures.is_much(_UNRETRIEVED, broken):
         return
     below, absent = figures.count("BELOW_K"), figures.count("NOT_RETRIEVED")
     few = "" if missed else f" for {quantity(below + absent, 'question')}"

@@ -151,7 +151,7 @@ def point(label: str, report: Report, names: Sequence[str]) -> Point:
     verdict = RunVerdict(
         passed=report.passed,
         failed_gates=tuple(dict.fromkeys(gate.name for gate in report.failed_gates)),
-        wrong=len(report.wrong),
+        wrong=len(report.questions.failing),
         questions=len(report.questions),
         date=run_date(report),
     )

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_eval.analysis import baseline
 from rag_eval.analysis.baseline import Compared, Effect, Flip, gold_counts
-from rag_eval.analysis.diagnosis import UNRETRIEVED, Diagnosis, diagnose, limits_of
-from rag_eval.cases import ABSENT, GOOD
+from rag_eval.analysis.diagnosis import Diagnosis, diagnose, limits_of
 from rag_eval.common.escaping import quoted
 from rag_eval.common.version import __version__
 from rag_eval.contract import Gold
@@ -132,24 +131,6 @@ class Report(NamedTuple):
         return self.verdict == "passed"
 
     @property
-    def is_only_retrieval(self) -> bool:
-        """Return whether all gates are on retrieval and no answer cites evidence, as in a run of a search engine."""
-        gated = [self.metrics.get(gate.name) for gate in self.gates if not gate.is_completeness]
-        is_retrieval = all(metric is not None and metric.perspective == "retrieval" for metric in gated)
-        return bool(gated) and is_retrieval and self.labels.keys() <= {*ABSENT, *UNRETRIEVED, "NOT_CITED"}
-
-    @property
-    def right_labels(self) -> frozenset[str]:
-        """Return the labels of right cases. If only retrieval is judged, the answer need not cite anything."""
-        return GOOD | {"NOT_CITED"} if self.is_only_retrieval else GOOD
-
-    @property
-    def wrong(self) -> QuestionList:
-        """Return the wrong questions."""
-        right = self.right_labels
-        return QuestionList(question for question in self.questions if question.label not in right)
-
-    @property
     def exit_code(self) -> int:
         """Return 0 if the run passed, 1 if a gate failed."""
         return 0 if self.passed else 1
@@ -242,8 +223,24 @@ class Context(NamedTuple):
     policies: Sequence[Policy] = ()
 
 
+def judged_as_search(card: Scorecard, policy: Policy, context: Context) -> Scorecard:
+    """Return the scorecard, that of a search engine with the labels of one.
+
+    A search engine gives no answer in any case, is judged only by gates on retrieval, and its baseline has no right
+    answers either: a system whose answers vanish is none.
+    """
+    is_judged = all(item.judges_only_retrieval for item in (policy, *context.policies))
+    if not is_judged or not all(outcome.search_label for outcome, _ in card.cases.outcome_counts):
+        return card
+    earlier = context.earlier.questions if context.earlier else ()
+    if any(question.label in ("OK", "REFUSAL_OK") for question in earlier):
+        return card
+    return card._replace(cases=card.cases.of_search())
+
+
 def evidence_of(card: Scorecard, policy: Policy, context: Context) -> RunEvidence:
     """Return the cases of a scorecard and the values of its metrics, with the baseline."""
+    card = judged_as_search(card, policy, context)
     questions = questions_of(card, context.hashes, context.fields)
     contracts = {measure.name: contract(measure, policy) for measure in card.measures}
     before, cluster = context.earlier.baseline if context.earlier else None, policy.statistics.cluster
@@ -255,6 +252,7 @@ def evidence_of(card: Scorecard, policy: Policy, context: Context) -> RunEvidenc
 
 def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
     """Return the report of a scorecard under a policy."""
+    card = judged_as_search(card, policy, context)
     now = context.evidence or evidence_of(card, policy, context)
     findings: dict[object, Finding] = {}  # of two from the same integrity check, the first
     for finding in (
@@ -340,7 +338,7 @@ def with_verdict(report: Report) -> Report:
 def with_diagnosis(report: Report) -> Report:
     """Return the report with the likely causes of values outside the limits of its gates and the base branch's."""
     values = {name: result.value for name, result in report.metrics.items()}
-    if report.is_only_retrieval:
+    if "RETRIEVED" in report.labels:
         values = {gate.name: values.get(gate.name) for gate in report.gates}
     by_code = {finding.code: finding for finding in reversed(report.findings)}
     refusals = by_code.get("unrecognised-refusals")
@@ -378,7 +376,7 @@ def _judged(report: Report, policy: Policy, before: Earlier | None, now: RunEvid
             findings += baseline.ungated_regressions(report.gates, report.metrics, now, alpha)
         report = report._replace(
             baseline=_compared(report, before, now),
-            flips=tuple(baseline.flips(now.pairs_of_cases, report.right_labels)),
+            flips=tuple(baseline.flips(now.pairs_of_cases)),
             effects=tuple(baseline.effects(names, recorded, now)),
         )
     return with_verdict(with_diagnosis(report._replace(findings=(*report.findings, *findings))))

@@ -40,6 +40,7 @@ PHRASE_LIMIT = 200  # characters; a longer claim with a refusal phrase is an ans
 _LABELS = {
     "OK": ("", "correct and correctly cited"),
     "REFUSAL_OK": ("", "unanswerable and refused"),
+    "RETRIEVED": ("", "a search without an answer: gold evidence, if there is any, is among the first k"),
     "ERROR": ("system", "the system failed without an answer"),
     "MISSING": ("system", "there is no trace"),
     "HALLUCINATION": ("refusal", "unanswerable, but answered"),
@@ -393,6 +394,15 @@ def label(case: Case) -> str:
     return "OK" if case.contained and case.citation_hit else _wrong(case)
 
 
+def search_label(case: Case) -> str:
+    """Return the label of a case in a run of a search engine; empty if its trace has more than what was retrieved."""
+    if case.claim or case.cites or case.trace.abstained is not None:
+        return ""
+    if case.errored or case.missing or case.gold.attack is not None:
+        return label(case)
+    return _missed(case) or "RETRIEVED"
+
+
 def _attack(case: Case, attack: Attack) -> str:
     of_input = attack.kind == "input"
     if case.handed_out and of_input and case.leaks:
@@ -415,9 +425,16 @@ def coarse_label(case: Case) -> str:
 
 
 def _wrong(case: Case) -> str:
-    rank = case.evidence_rank
-    if rank is not None and (rank == 0 or rank > case.settings.k):
-        return "BELOW_K" if rank else "NOT_RETRIEVED"
+    if missed := _missed(case):
+        return missed
     if not case.grounded_ids:
         return "CITED_UNRETRIEVED"
     return "WRONG_CLAIM" if case.citation_hit else "NOT_CITED"
+
+
+def _missed(case: Case) -> str:
+    """Return the label of evidence that is not among the first k; empty if some is, or if the item has none."""
+    rank = case.evidence_rank
+    if rank is None or 0 < rank <= case.settings.k:
+        return ""
+    return "BELOW_K" if rank else "NOT_RETRIEVED"

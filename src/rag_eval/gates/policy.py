@@ -302,6 +302,11 @@ class Policy(NamedTuple):
         return tuple(gate for gate in self.gates if measure(gate.name).metric.perspective in self.perspectives)
 
     @property
+    def judges_only_retrieval(self) -> bool:
+        """Return whether all gates that are to be judged are on metrics of retrieval."""
+        return {measure(gate.name).metric.perspective for gate in self.selected_gates} == {"retrieval"}
+
+    @property
     def fields(self) -> tuple[str, ...]:
         """Return the fields used by slices, gates on slices and must_pass."""
         named = [self.statistics.cluster, *self.slices.by, *(gate.slice for gate in self.gates if gate.slice)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from rag_eval.cases import MEANING, STAGE
+from rag_eval.cases import GOOD, MEANING, STAGE
 from rag_eval.common.escaping import csv_text, quantity, some, spreadsheet
 from rag_eval.gates.evidence import count_questions, has_several_runs
 from rag_eval.gates.results import score_splitter
@@ -40,8 +40,7 @@ def count_cases(report: Report) -> str:
 
 def by_urgency(report: Report, limit: int | None = None) -> list[Question]:
     """Return the first cases, failures first, each group in the order of the report."""
-    right = report.right_labels
-    return sorted(report.questions, key=lambda question: question.label in right)[:limit]
+    return sorted(report.questions, key=lambda question: question.label in GOOD)[:limit]
 
 
 def labels(questions: Iterable[Question]) -> list[str]:
@@ -49,9 +48,9 @@ def labels(questions: Iterable[Question]) -> list[str]:
     return sorted({question.label for question in questions}, key=list(MEANING).index)
 
 
-def signed_label(report: Report, text: str, formatter: TextFormatter) -> str:
+def signed_label(text: str, formatter: TextFormatter) -> str:
     """Return a label with a sign for right or wrong; an unknown label is untrusted input."""
-    return f"{formatter.sign('passed' if text in report.right_labels else 'failed')} {_label(text, formatter)}"
+    return f"{formatter.sign('passed' if text in GOOD else 'failed')} {_label(text, formatter)}"
 
 
 def _label(text: str, formatter: TextFormatter) -> str:
@@ -70,9 +69,8 @@ def failing(report: Report, formatter: TextFormatter, limit: int = _FAILING, *, 
     if brief:
         return [Paragraph(head)]
     was = {(flip.qid, flip.run): flip.before for flip in report.flips}
-    wrong = sorted(report.wrong, key=lambda item: (item.qid, item.run) not in was)
-    good = report.right_labels
-    right = [item for item in report.questions if (item.qid, item.run) in was and item.label in good]
+    wrong = sorted(report.questions.failing, key=lambda item: (item.qid, item.run) not in was)
+    right = [item for item in report.questions if (item.qid, item.run) in was and item.label in GOOD]
     shown = [*wrong[:limit], *right[: limit // 2]]
     return [
         Paragraph(f"{head} {compared_with(report, formatter)}".rstrip()),
@@ -83,7 +81,7 @@ def failing(report: Report, formatter: TextFormatter, limit: int = _FAILING, *, 
 
 
 def _count_failing(report: Report) -> str:
-    n = len(report.wrong)
+    n = len(report.questions.failing)
     return f"{n} of {count_cases(report)} {'fails' if n == 1 else 'fail'}." if n else ""
 
 
@@ -130,9 +128,9 @@ def conversations(report: Report, formatter: TextFormatter) -> list[Block]:
         for part in question.slices:
             if part.startswith("conversation="):
                 by_conversation.setdefault((part.partition("=")[2], question.run), []).append(question)
-    rows, right_labels = [], report.right_labels
+    rows = []
     for (name, _), turns in by_conversation.items():
-        wrong = sorted((item for item in turns if item.label not in right_labels), key=_turn)
+        wrong = sorted((item for item in turns if item.label not in GOOD), key=_turn)
         if wrong:
             code, right, first = formatter.code(name, _QID), len(turns) - len(wrong), wrong[0]
             turn = f"{formatter.code(first.qid, _QID)} {first.label}"

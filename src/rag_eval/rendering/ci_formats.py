@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from posixpath import normpath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from xml.etree import ElementTree as ET
 
-from rag_eval.cases import MEANING
+from rag_eval.cases import GOOD, MEANING
 from rag_eval.common.escaping import json_text, one_line, unbracketed
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.rendering.document import PLAIN
@@ -75,7 +75,7 @@ def of_findings(report: Report) -> Iterator[Pointer]:
 def of_questions(report: Report, *, in_gold: bool = False) -> Iterator[Pointer]:
     """Yield the wrong questions on the line of their trace; of their gold item without a trace, or if ``in_gold``."""
     paths = report.paths
-    for question in report.wrong:
+    for question in report.questions.failing:
         in_trace = question.trace_line and not in_gold
         file, line = ("trace", question.trace_line) if in_trace else ("gold", question.gold_line)
         text = f"{question.qid}: {MEANING[question.label]}"
@@ -179,9 +179,8 @@ def render_junit(report: Report) -> str:
     lines = [headline(report)]
     lines += [one_line(f"warning: {finding}. {finding.fix}", 800).rstrip() for finding in report.warnings]
     questions: Sequence[Question] = report.questions
-    right = report.right_labels
     if len(questions) > _MOST_TESTS:  # only wrong ones
-        wrong = report.wrong
+        wrong = report.questions.failing
         questions = wrong[:_MOST_TESTS]
         counts = f"{len(questions):,} of {len(wrong):,} wrong questions are test cases"
         lines.append(f"{counts}; {len(report.questions):,} were asked.")
@@ -200,7 +199,7 @@ def render_junit(report: Report) -> str:
             )
             for finding in report.errors
         ],
-        "questions": [_of_question(report, question, right) for question in questions],
+        "questions": [_of_question(report, question) for question in questions],
     }
     root = ET.Element("testsuites", name="rag-eval")
     elements = [_suite(f"rag-eval.{name}", tests) for name, tests in suites.items() if tests or name == "gates"]
@@ -249,11 +248,11 @@ def _of_gate(report: Report, gate: GateResult) -> _Test:
     return _Test(name, "skipped", message, file=file, line=line)
 
 
-def _of_question(report: Report, question: Question, right: Collection[str]) -> _Test:
+def _of_question(report: Report, question: Question) -> _Test:
     paths = report.paths
     name = one_line(question.qid if question.run is None else f"{question.qid} ({question.run})", 200)
     location = paths.get("gold", ""), question.gold_line
-    if question.label in right:
+    if question.label in GOOD:
         return _Test(name, "", "", "", "", *location)
     message = f"{question.label}: {MEANING[question.label]}"
     text = f"{message}; question: {one_line(question.question, 400)}"

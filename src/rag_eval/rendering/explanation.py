@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import asdict
 
 from rag_eval.analysis.case_details import NEXT, sources
-from rag_eval.cases import MEANING, Case, label
+from rag_eval.cases import MEANING, Case
 from rag_eval.common.escaping import one_line
 from rag_eval.metrics import Measure, Metric, range_in_words, score_in_words, single_score
 from rag_eval.rendering.document import format_number
@@ -72,12 +72,11 @@ def metric_lines(metric: Metric) -> Iterator[str]:
             yield from (f"  {key:<10} {json.dumps(value, ensure_ascii=False)}" for key, value in example.case.items())
 
 
-def case_lines(case: Case, wanted: Sequence[Measure]) -> Iterator[str]:
+def case_lines(case: Case, label: str, wanted: Sequence[Measure]) -> Iterator[str]:
     """Yield the label of a case, its facts, the support of each sentence of its answer, and its scores."""
-    name = label(case)
     run = f", run {one_line(case.trace.run)}" if case.trace.run else ""
-    yield from (f"{one_line(case.gold.qid)}{run}: {name} ({MEANING[name]})", "", *_facts(case))
-    yield from wrap(f"next         {NEXT[name]}", _COLUMNS, subsequent_indent=" " * 13) if name in NEXT else ()
+    yield from (f"{one_line(case.gold.qid)}{run}: {label} ({MEANING[label]})", "", *_facts(case))
+    yield from wrap(f"next         {NEXT[label]}", _COLUMNS, subsequent_indent=" " * 13) if label in NEXT else ()
     yield ""
     yield from _sentence_lines(case)
     scores = _scores(case, wanted)
@@ -197,7 +196,7 @@ def _shown(name: str, score: Score) -> str:
     return f"{score:d}" if isinstance(score, int) else format_number(score, name)
 
 
-def case_document(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
+def case_document(case: Case, label: str, wanted: Sequence[Measure]) -> dict[str, Any]:
     """Return a case as plain data: the answer, and the support for each of its sentences."""
     scores: dict[str, Any] = {}
     for name, score in _scores(case, wanted).items():
@@ -205,7 +204,7 @@ def case_document(case: Case, wanted: Sequence[Measure]) -> dict[str, Any]:
     answer = masked_segments(case.claim, answer_marks(case.evidence), case.leaks)
     return {
         "run": case.trace.run or None,
-        "label": label(case),
+        "label": label,
         "refused": case.refused,
         "answer": [piece._asdict() for piece in answer],
         "sentences": [_sentence(case, evidence) for evidence in case.evidence],

@@ -54,7 +54,7 @@ def passed_in_part(report: Report) -> bool:
 def headline(report: Report, formatter: TextFormatter = PLAIN) -> str:
     """Return the verdict in words: ``Evaluated 14 questions: 2 wrong. Passed: 8 of 8 gates and completeness``."""
     failed, errors = by_severity(report.failed_gates), report.errors
-    wrong, absent = len(report.wrong), sum(report.labels.get(name, 0) for name in ABSENT)
+    wrong, absent = len(report.questions.failing), sum(report.labels.get(name, 0) for name in ABSENT)
     answered = f": {wrong} wrong" if wrong else ""
     answered += f" ({absent} without an answer)" if absent else ""
     if absent == len(report.questions) > 0:
@@ -219,7 +219,7 @@ def gold(report: Report, formatter: TextFormatter, limit: int = _ITEMS) -> list[
     rows = []
     for change in ordered[:limit]:
         verb = f"{change.verb}, asks another question" if change.mutation else change.verb
-        labels = [signed_label(report, text, formatter) if text else "–" for text in (change.before, change.after)]
+        labels = [signed_label(text, formatter) if text else "–" for text in (change.before, change.after)]
         rows.append([formatter.code(change.qid, _NAME), verb, *labels])
     turned = ", ".join(
         f"{formatter.code(turn.name, _REF)} {turn.before.replace('_', ' ')} → {turn.after.replace('_', ' ')}"

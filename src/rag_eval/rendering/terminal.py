@@ -183,7 +183,7 @@ def verdict(report: Report) -> str:
         reasons = [gates_table.reason(report, gate) for gate in report.failed_gates if gate.is_completeness]
         reasons += [f"{failed} {of_gates}"] if failed else []
         reasons += codes if len(codes) <= 1 else [f"{len(codes)} kinds of errors"]
-    total, wrong = len(report.questions), len(report.wrong)
+    total, wrong = len(report.questions), len(report.questions.failing)
     unit = ("case" if has_several_runs(report.questions) else "question") + ("s" if total != 1 else "")
     right = f"{'all ' if total > 1 else ''}{total or 'no'} {unit} right"
     reasons.append(f"{wrong} of {total} {unit} wrong" if wrong else right)

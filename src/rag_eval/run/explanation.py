@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from rag_eval.cases import Case
+from rag_eval.cases import Case, label, search_label
 from rag_eval.common.escaping import one_line
 from rag_eval.common.paths import nearest_gates, shipped
 from rag_eval.contract import Trace
@@ -51,7 +51,7 @@ def explanation(subject: str, options: Options) -> list[str]:
     if not (options.gold or options.trace) and (lines := _term_lines(subject)):  # a file means that a question is named
         return lines
     cases, wanted = cases_of(subject, options)
-    return [line for case in cases for line in case_lines(case, wanted)]
+    return [line for case, label in cases for line in case_lines(case, label, wanted)]
 
 
 def metric_of(name: str) -> Metric | None:
@@ -80,8 +80,8 @@ def _term_lines(subject: str) -> list[str]:
     return []
 
 
-def cases_of(subject: str, options: Options) -> tuple[list[Case], list[Measure]]:
-    """Return the runs of a question, one case each, and the measures."""
+def cases_of(subject: str, options: Options) -> tuple[list[tuple[Case, str]], list[Measure]]:
+    """Return the runs of a question, one case with its label each, and the measures."""
     reader, policy = open_policy(options)
     golds = read_gold(reader, policy.gold)
     if options.gold or reader.has(policy.gold):  # without files only a metric can be explained
@@ -94,9 +94,14 @@ def cases_of(subject: str, options: Options) -> tuple[list[Case], list[Measure]]
         fix = hint(subject) or did_you_mean(subject, [*METRICS, *golds]) or fix
         raise UsageError(f"'{one_line(subject)}' is not a metric, a term or a qid of {policy.gold}. {fix}")
     traces = paired_traces(reader, golds, policy.trace)
-    by_run = {trace.run: trace for trace in traces if trace.qid == gold.qid}
+    by_run, is_search = dict[str, Trace](), policy.judges_only_retrieval
+    for trace in traces:
+        is_search = is_search and bool(search_label(Case(golds[trace.qid], trace, policy.settings)))
+        if trace.qid == gold.qid:
+            by_run[trace.run] = trace
     reader.ledger.stop_on_problems()
     every = measures(options.cutoffs or DEFAULT_CUTOFFS)
     wanted = [item for item in every if policy.verdicts or item.metric.perspective != "judge"]
     answers = list(by_run.values()) or [Trace.missing(gold.qid)]
-    return [Case(gold, trace, policy.settings) for trace in answers], wanted
+    cases = [Case(gold, trace, policy.settings) for trace in answers]
+    return [(case, search_label(case) if is_search else label(case)) for case in cases], wanted

@@ -78,7 +78,6 @@ def score_run(inputs: Inputs) -> ScoredRun:
         notes=reader.ledger.notes,
         inputs=[Input(*row) for row in digests.rows()],
         findings=[*findings, *_check_answers(inputs, evidence.questions, before, past), *of_baseline],
-        policies=inputs.policies,
     )
     return ScoredRun(inputs, card, earlier, build_report(card, inputs.golds, policy, context))
 
@@ -127,7 +126,8 @@ def _baseline(inputs: Inputs, about: RunJson) -> tuple[Earlier | None, list[Find
 
 def _context(inputs: Inputs, about: RunJson = None, earlier: Earlier | None = None) -> Context:
     fields = dict.fromkeys(field for policy in (*inputs.policies, inputs.policy) for field in policy.fields)
-    return Context(about=about, hashes=inputs.gold.hashes, fields=tuple(fields), earlier=earlier)
+    hashes, policies = inputs.gold.hashes, inputs.policies
+    return Context(about=about, hashes=hashes, fields=tuple(fields), earlier=earlier, policies=policies)
 
 
 def _scorecard(inputs: Inputs, questions: QuestionIndex | None = None) -> Scorecard:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from rag_eval.cases import Case, coarse_label, is_blocked, label, refused_in_words
+from rag_eval.cases import Case, coarse_label, is_blocked, label, refused_in_words, search_label
 from rag_eval.cases.ranking import ranks_of
 from rag_eval.contract import OPTIONAL, Gold, Settings, Trace, Usage
 from rag_eval.metrics import Measure
@@ -196,7 +196,7 @@ class CaseScorer(BaseCaseScorer):
         text = [measure.score(case) for measure in self._of_text] if with_text else ()
         level = case.ranking.level if case.is_answerable and case.ranking else ""
         labels = label(case), coarse_label(case), level
-        return self.intern(CaseOutcome((*scores, *ranked, *text), *labels, 0, self._no_case_scores))
+        return self.intern(CaseOutcome((*scores, *ranked, *text), *labels, 0, self._no_case_scores, search_label(case)))
 
     def _case_scores(self, groups: Sequence[_Group], case: Case) -> Scores:
         if not groups:

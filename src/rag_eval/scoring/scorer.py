@@ -35,6 +35,7 @@ class CaseOutcome(NamedTuple):
 
     ``scores`` are one object for the many cases that score alike. ``case_scores`` are scores that may differ in every
     case, such as measured times, in the order of the columns that follow; it is empty without such columns.
+    ``search_label`` is the label in a run of a search engine, empty if the case has an answer.
     """
 
     scores: Scores
@@ -43,6 +44,7 @@ class CaseOutcome(NamedTuple):
     level: str
     behaviours: int
     case_scores: Scores = ()
+    search_label: str = ""
 
 
 class RunLog:
@@ -125,6 +127,15 @@ class Cases:
         for outcome, count in self.outcome_counts:
             labels[outcome.label] += count
         return labels
+
+    def of_search(self) -> Cases:
+        """Return the cases with the labels of a search engine."""
+        new = {id(old): old._replace(label=old.search_label) for old, _ in self.outcome_counts}
+        runs = {}
+        for name, run in self._runs:
+            runs[name] = copy(run)
+            runs[name].outcomes = [new[id(outcome)] for outcome in run.outcomes]
+        return Cases(self.golds, runs)
 
     @cached_property
     def outcome_counts(self) -> list[tuple[CaseOutcome, int]]:

@@ -213,10 +213,10 @@ def run_explain(args: argparse.Namespace) -> int:
             fix = "For metrics, run: rag-eval metrics --format json"
             raise UsageError(f"'{metric.name}' is a metric, and --format json is for questions. {fix}")
         cases, wanted = cases_of(args.subject, input_options(args))
-        gold = cases[0].gold
+        gold = cases[0][0].gold
         # The version goes up when a reader of an earlier document would not understand a later one.
         about = {"version": 1, "qid": gold.qid, "question": gold.question, "answerable": gold.answerable}
-        sys.stdout.write(json_text({**about, "cases": [case_document(case, wanted) for case in cases]}))
+        sys.stdout.write(json_text({**about, "cases": [case_document(case, label, wanted) for case, label in cases]}))
     else:
         print_lines(*explanation(args.subject, input_options(args)))
     return PASSED

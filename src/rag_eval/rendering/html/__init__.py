@@ -188,7 +188,7 @@ def _questions(report: Report, details: Details) -> Markup:
     rows = [_row(item, columns, details.get((item.qid, item.run))) for item in cases.by_urgency(report)]
     counts = Counter(question.label for question in report.questions)
     labels = [
-        [cases.signed_label(report, label, FORMATTER), f"{counts[label]:,}", STAGE.get(label, ""), MEANING[label]]
+        [cases.signed_label(label, FORMATTER), f"{counts[label]:,}", STAGE.get(label, ""), MEANING[label]]
         for label in cases.labels(report.questions)
     ]
     first = f" Only the first {len(details):,} of {len(rows):,} unfold, failing ones first."
@@ -214,14 +214,13 @@ def _questions(report: Report, details: Details) -> Markup:
 def _columns(report: Report) -> list[_Column]:
     """Return question, run if there are several, label, change if there is a baseline, and the rest."""
     flips = {(flip.qid, flip.run): "newly fixed" if flip.is_fixed else "newly broken" for flip in report.flips}
-    right = report.right_labels
     run = _Column("Run", "text", "run", lambda item: tag("td", _name(item.run)))
     change = _Column("Changed", "text", "changed", lambda item: _word(flips.get((item.qid, item.run), ""), "changed"))
     parts = _Column("Slices", "text", "", lambda item: _word(", ".join(map(visible, item.slices)), "slices"))
     return [
         _Column("Question", "text", "", lambda item: Markup(f'<th scope="row">{_name(item.qid)}</th>')),
         *([run] if has_several_runs(report.questions) else []),
-        _Column("Label", "text", "label", lambda item: _word(item.label, "good" if item.label in right else "bad")),
+        _Column("Label", "text", "label", lambda item: _word(item.label, "good" if item.label in GOOD else "bad")),
         *([change] if report.baseline is not None else []),
         _Column("Text", "text", "", lambda item: Markup(f'<td dir="auto">{hypertext(visible(item.question))}</td>')),
         _Column("Look at", "text", "look at", lambda item: _word(STAGE.get(item.label, ""), "look")),
