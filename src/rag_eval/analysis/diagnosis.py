@@ -232,8 +232,8 @@ def _answers(figures: _Figures) -> Iterator[Diagnosis]:
     # Only refusals have the form of an answer with a list of citations.
     never_cites = form is not None and form * sum(figures.labels.values()) < refused + 0.5
     causes = []
+    cause = quantity(uncited, "answer does not cite what supports it", "answers do not cite what supports them")
     if figures.is_much(_UNCITED, broken) and "precision" in low:
-        cause = quantity(uncited, "answer does not cite what supports it", "answers do not cite what supports them")
         labels = " and ".join(label for label in _UNCITED if figures.count(label))
         steps = f"Read the {labels} cases: compare the cited ids with the retrieved ones"
         steps += ", then check the prompt that asks for citations."
@@ -245,7 +245,6 @@ def _answers(figures: _Figures) -> Iterator[Diagnosis]:
             steps += " Write the evidence into gold_citations, or record the answers without citations."
         causes.append((uncited, f"Grounding: {cause}.", steps))
     elif figures.is_much(_UNCITED, broken):
-        cause = f"{quantity(uncited, 'answer cites', 'answers cite')} chunks without the evidence"
         steps = "Look at the chunks retrieved along with the gold chunk. Rerank them, or make chunks smaller."
         causes.append((uncited, f"Noisy retrieval: {cause}.", steps))
     if "precision" in low and figures.is_much(_UNSAID, broken):
