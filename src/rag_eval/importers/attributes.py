@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from rag_eval.common.escaping import quantity
 from rag_eval.importers import Row, retrieved, spans, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion
 from rag_eval.importers.spans import GENERATION, KINDS, OTHER, RERANKER, RETRIEVER, ROOT, TraceSpan, read_contents
@@ -211,9 +212,9 @@ def documents_of(conversion: Conversion, span: TraceSpan, flat: Row, cut: int = 
     by_index = indexed(flat, prefix)
     missing = (max(by_index) + 1 - len(by_index)) if by_index else 0
     if missing or cut:
-        what = f"{missing or 'some'} documents at the front were cut" if missing else f"{cut} attributes were cut"
+        what = f"{quantity(missing, 'document')} at the front" if missing else quantity(cut, "attribute")
         hint = "Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT (to 10000) where the traces are recorded, and record them again."
-        conversion.problem(f"span '{span.name}'", what, hint)
+        conversion.problem(f"span '{span.name}'", f"the recorder cut {what}", hint)
         return None
     if by_index:
         return list(by_index.values())

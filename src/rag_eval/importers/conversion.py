@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from rag_eval.common.escaping import quoted
+from rag_eval.common.escaping import quantity, quoted
 from rag_eval.importers import Account, ImportInputs, Row, gold_row, retrieved, unwrap
 from rag_eval.importers.documents import cell_value, objects
 from rag_eval.importers.draft import ConversionOptions, Draft, Place, number_turns
@@ -106,7 +106,7 @@ class Conversion:
     def documents(self, texts: list[Any] | None, ids: list[Any] | None) -> list[Any] | None:
         """Return documents from their texts and ids; None if there is neither list, or if one is longer."""
         if texts and ids and len(texts) != len(ids):
-            self.problem("", f"has {len(texts)} texts of chunks and {len(ids)} ids", "Give one id for each chunk.")
+            self.problem("", f"has {quantity(len(texts), 'chunk text')} and {quantity(len(ids), 'id')}", "Give one id for each chunk.")
             return None
         if not ids:
             return ids if texts is None else texts
@@ -398,7 +398,7 @@ class Conversion:
         for option, count in self._pointers.items():
             name, pointer = f"--{option.replace('_', '-')}", getattr(self.options, option)
             if not self._resolved[option]:
-                message = f"{name} {pointer} leads nowhere in {count} places"
+                message = f"{name} {pointer} leads nowhere in {quantity(count, 'place')}"
                 self.inputs.problem(self.inputs.paths[0], 0, "", message, "Compare the JSON Pointer with one record.")
             elif self._resolved[option] < count:
                 self.account.dropped(f"{name} {pointer}", "leads nowhere here", count - self._resolved[option])
