@@ -166,6 +166,15 @@ def test_colours_follow_the_environment_and_change_no_text(monkeypatch, stream, 
     assert re.sub("\x1b\\[[0-9;]*m", "", shown.getvalue()) == plain.getvalue()
 
 
+@pytest.mark.parametrize("command", [BAD, ("gate", ROOT / "tests" / "expected" / "compared" / "report.json")])
+def test_no_color_prints_no_colours(rag, monkeypatch, command):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with_colours, without = rag(*command)[1], rag(*command, "--no-color")[1]
+    assert "\x1b[" in with_colours
+    assert without == re.sub("\x1b\\[[0-9;]*m", "", with_colours)
+
+
 def test_red_is_what_failed_yellow_what_is_open_and_green_what_passed(rag, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("FORCE_COLOR", "1")

@@ -265,12 +265,13 @@ class Parser(argparse.ArgumentParser):
         self.add_option("--baseline", "FILE", "report.json of an earlier run (default: from the gates file)")
 
     def add_outputs(self, forms: Iterable[str]) -> None:
-        """Add ``--format``, ``--out``, ``--verbose`` and ``--quiet``."""
+        """Add ``--format``, ``--out``, ``--verbose``, ``--quiet`` and ``--no-color``."""
         self.add_format(forms)
         self.add_option("--out", "DIR", "also write the report into this folder, in every format")
         text = "show everything in the table, not only failures"
         self.add_argument("-v", "--verbose", action="store_true", help=text)
         self.add_quiet()
+        self.add_flag("--no-color", "no colours on a terminal, as the environment variable NO_COLOR")
 
     def add_quiet(self) -> None:
         """Add ``--quiet``."""

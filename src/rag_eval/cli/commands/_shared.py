@@ -110,15 +110,15 @@ def write_report(report: Report, args: argparse.Namespace, *, by: bool = False, 
     if args.format != "table":
         sys.stdout.write(render(report, args.format, **({"details": details} if args.format == "html" else {})))
         return
-    print_page(render(report, "table", verbose=args.verbose, by=by))
+    print_page(render(report, "table", verbose=args.verbose, by=by), colours=not args.no_color)
 
 
-def print_page(text: str) -> None:
+def print_page(text: str, *, colours: bool = True) -> None:
     """Print a page of plain text: NO_COLOR forbids colours, FORCE_COLOR asks for them, a terminal gets them."""
     from rag_eval.rendering.terminal import coloured
 
     terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    wanted = not os.environ.get("NO_COLOR") and (os.environ.get("FORCE_COLOR") or terminal)
+    wanted = colours and not os.environ.get("NO_COLOR") and (os.environ.get("FORCE_COLOR") or terminal)
     sys.stdout.write(coloured(text) if wanted else text)
 
 

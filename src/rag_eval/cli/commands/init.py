@@ -297,7 +297,8 @@ def files(preset: str, script: str = "write_traces.py") -> dict[str, str]:
         GATES: f"gates-{preset}.yml",
         **({f"eval/{script}": script} if script else {}),
         _SAMPLE: "trace.jsonl",
-        "runs/.gitignore": "gitignore",
+        "runs/.gitignore": "gitignore-runs",
+        "rag-eval-report/.gitignore": "gitignore-report",
         ".github/workflows/rag-eval.yml": "workflow.yml",
         ".pre-commit-config.yaml": "pre-commit.yaml",
     }
