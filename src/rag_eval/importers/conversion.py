@@ -106,7 +106,8 @@ class Conversion:
     def documents(self, texts: list[Any] | None, ids: list[Any] | None) -> list[Any] | None:
         """Return documents from their texts and ids; None if there is neither list, or if one is longer."""
         if texts and ids and len(texts) != len(ids):
-            self.problem("", f"has {quantity(len(texts), 'chunk text')} and {quantity(len(ids), 'id')}", "Give one id for each chunk.")
+            counts = f"{quantity(len(texts), 'chunk text')} and {quantity(len(ids), 'id')}"
+            self.problem("", f"has {counts}", "Give one id for each chunk.")
             return None
         if not ids:
             return ids if texts is None else texts
