@@ -79,7 +79,7 @@ def test_every_link_to_a_heading_leads_to_one(page):
 
 def test_the_readme_is_short_and_says_in_its_first_screen_what_people_search_for():
     text = (ROOT / "README.md").read_text("utf-8")
-    first = text.partition("## Install")[0]
+    first = text.partition("## Use it")[0]
     words = (
         "fails the build|comment|pull request|confidence intervals|inconclusive|LLM|key|missing answer|flaky|hit rate"
     )
@@ -255,8 +255,9 @@ def test_the_imports_shown_print_what_the_page_says(page, tmp_path):
 @shell
 def test_use_it_of_the_readme_works_in_an_empty_folder(tmp_path):
     block = (ROOT / "README.md").read_text("utf-8").split("## Use it")[1].split("```console\n")[1].split("```")[0]
-    done = [run_step(command, shown, tmp_path) for command, shown in steps(block)]
-    assert done == [0, 0, 0]
+    (install, _), *commands = steps(block)
+    assert install.startswith("pip install ")
+    assert [run_step(command, shown, tmp_path) for command, shown in commands] == [0, 0, 0, 0]
 
 
 @shell
