@@ -136,7 +136,7 @@ def test_all_else_is_held_against_the_default_branch(name, ref):
     ],
 )
 def test_an_event_that_names_no_commit_is_refused(name, event, ref, sha):
-    fix = "Use the events that the README lists."
+    fix = "Use the events of the workflow that rag-eval init writes."
     with pytest.raises(UsageError, match=rf"^The event names no base: [a-zA-Z_.]+ is missing\. {fix}$"):
         against(name, event, ref, sha, parents={MERGE: [HEAD]})
 
