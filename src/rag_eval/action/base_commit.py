@@ -108,7 +108,8 @@ def find(trigger: Trigger, history: History) -> DecidingCommit:
 
 def _checked_id(commit: str, what: str) -> str:
     if not is_object_id(commit):
-        raise UsageError(f"The event names no base: {what} is missing. Use the events of the workflow that rag-eval init writes.")
+        fix = "Use the events of the workflow that rag-eval init writes."
+        raise UsageError(f"The event names no base: {what} is missing. {fix}")
     return commit
 
 
