@@ -26,7 +26,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from numbers import Real
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from rag_eval.trace.row_values import as_text, checked, described, plain_value
@@ -54,7 +53,12 @@ def trace(
     configuration if one file holds several. Raises ValueError without a qid and a question, TypeError if they are not
     texts.
     """
-    return Trace(qid, question, path, run)
+    stated = {"qid": qid, "q": question, "run": run}
+    texts = {name: checked(name, value) for name, value in stated.items() if value is not None}
+    row = {name: text for name, text in texts.items() if text}
+    if not row.keys() & {"qid", "q"}:
+        raise ValueError("a trace needs the qid of its gold item, or the question. Write: trace(qid, question)")
+    return Trace(path, row)
 
 
 def current() -> Trace | None:
@@ -63,53 +67,11 @@ def current() -> Trace | None:
     return innermost if innermost is not None and innermost._is_open else None
 
 
-def add_retrieval(row: Row, documents: Iterable[Any], query: str = "") -> None:
-    """Add the results of a retrieval to a row. From the second one on the row has each in ``retrievals``."""
-    if documents is None:
-        raise TypeError("documents is None. Write: retrieved([]) if nothing was found")
-    if _is_document(documents) or not isinstance(documents, Iterable):
-        raise TypeError(f"documents must be a list, but is {described(documents)}. Write: retrieved([document])")
-    new_chunks = [as_chunk(document) for document in documents]
-    chunks = {chunk["id"]: chunk for chunk in row.get("chunks", ())}
-    before = row.get("retrievals") or ([{"ids": list(chunks)}] if "retrieved_ids" in row else [])
-    for chunk in new_chunks:
-        chunks.setdefault(chunk["id"], chunk)
-    row |= {"chunks": list(chunks.values()), "retrieved_ids": list(chunks)}
-    if before or query:
-        ids = list(dict.fromkeys(chunk["id"] for chunk in new_chunks))
-        row["retrievals"] = [*before, {**({"query": query} if query else {}), "ids": ids}]
-
-
-def answer_with_citations(text: Any, citations: Any) -> Row:
-    """Return ``answer_json``; raise TypeError if the answer is not a text, or the citations are no list of ids."""
-    answer: Row = {"claim": as_text(text, "the answer", _ANSWER_FIX)}
-    if citations is None:
-        return answer
-    if isinstance(citations, (str, Mapping)) or not isinstance(citations, Iterable):
-        raise TypeError(f"citations is {described(citations)}. {_ANSWER_FIX}")
-    return answer | {"citations": [as_text(citation, "a citation", _ANSWER_FIX) for citation in citations]}
-
-
-def failure(error: BaseException) -> Row:
-    """Return the fields of a row whose question failed with an exception."""
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - the text of an exception of the application is any code
-        text = "the exception has no text"
-    timed_out = {"timed_out": True} if isinstance(error, TimeoutError) else {}
-    return {"error": f"{type(error).__name__}: {text}"[:2000], "ok": False, **timed_out}
-
-
 class Trace:
     """A trace of one question. Every method may be called at any time before the block ends, by any thread."""
 
-    def __init__(self, qid: str | None, question: str | None, path: str | os.PathLike[str], run: str = "") -> None:
-        stated = {"qid": qid, "q": question, "run": run}
-        texts = {name: checked(name, value) for name, value in stated.items() if value is not None}
-        self._row: Row = {name: text for name, text in texts.items() if text}
-        if not self._row.keys() & {"qid", "q"}:
-            raise ValueError("a trace needs the qid of its gold item, or the question. Write: trace(qid, question)")
-        self._path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], row: Row) -> None:
+        self._path, self._row = Path(path), row
         self._started, self._is_open = 0.0, False
         self._outer: Trace | None = None
         self._changing = threading.RLock()
@@ -119,21 +81,16 @@ class Trace:
             raise RuntimeError("this trace is open already. Write: with trace(qid, question) for each question")
         self._outer, self._is_open = current(), True
         _current.set(self)
-        self._row["ts"] = round(time.time(), 3)
-        self._started = time.perf_counter()
-        return self
+        return self.begin()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._is_open = False
         if _current.get() is self:  # not if the block is in a generator that ends in another task than it began in
             _current.set(self._outer)
-        self._row.setdefault("latency_ms", {}).setdefault("total", _milliseconds(self._started))
         if error is not None:
-            self._row |= failure(error)
-        elif "answer_json" not in self._row and "error" not in self._row:
-            self._row |= {"error": "no answer was recorded: call t.answer(text)", "ok": False}
+            self.fail(error)
         try:
-            append(self._path, self._row)
+            self.write()
         except OSError as problem:
             if error is None:
                 raise
@@ -142,10 +99,31 @@ class Trace:
     async def __aenter__(self) -> Self:
         return self.__enter__()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self.__exit__(kind, error, traceback)
+
+    def begin(self) -> Self:
+        """Start the clock; a ``with`` block does it."""
+        self._row["ts"] = round(time.time(), 3)
+        self._started = time.perf_counter()
+        return self
+
+    def fail(self, error: BaseException | str) -> None:
+        """Record that the question failed; a ``with`` block does it for an exception."""
+        timed_out = {"timed_out": True} if isinstance(error, TimeoutError) else {}
+        if isinstance(error, BaseException):
+            try:
+                error = f"{type(error).__name__}: {error}"
+            except Exception:  # noqa: BLE001 - the text of an exception of the application is any code
+                error = f"{type(error).__name__}: the exception has no text"
+        self._row |= {"error": error[:2000], "ok": False, **timed_out}
+
+    def write(self) -> None:
+        """Append the row to the file; a ``with`` block does it. Half of a surrogate pair becomes a question mark."""
+        self._row.setdefault("latency_ms", {}).setdefault("total", _milliseconds(self._started))
+        if not self._row.keys() & {"answer_json", "error"}:
+            self.fail("no answer was recorded: call t.answer(text)")
+        append_line(self._path, json.dumps(self._row, ensure_ascii=False, default=plain_value))
 
     def retrieved(self, documents: Iterable[Any], query: str = "") -> None:
         """Record what was retrieved, best first; a second call adds another one of the ``retrievals``.
@@ -154,18 +132,33 @@ class Trace:
         (``Document``) or LlamaIndex (``NodeWithScore``). Raises ValueError for a document without id and text, and
         TypeError for one document instead of a list.
         """
+        if documents is None:
+            raise TypeError("documents is None. Write: retrieved([]) if nothing was found")
+        if _is_document(documents) or not isinstance(documents, Iterable):
+            raise TypeError(f"documents must be a list, but is {described(documents)}. Write: retrieved([document])")
+        new_chunks = [as_chunk(document) for document in documents]
         with self._changing:
-            names = ("chunks", "retrieved_ids", "retrievals")
-            row: Row = {name: self._row[name] for name in names if name in self._row}
-            add_retrieval(row, documents, query)
-            self.set(**row)
+            chunks = {chunk["id"]: chunk for chunk in self._row.get("chunks", ())}
+            before = self._row.get("retrievals") or ([{"ids": list(chunks)}] if "retrieved_ids" in self._row else [])
+            for chunk in new_chunks:
+                chunks.setdefault(chunk["id"], chunk)
+            fields: Row = {"chunks": list(chunks.values()), "retrieved_ids": list(chunks)}
+            if before or query:
+                ids = list(dict.fromkeys(chunk["id"] for chunk in new_chunks))
+                fields["retrievals"] = [*before, {**({"query": query} if query else {}), "ids": ids}]
+            self.set(**fields)
 
     def answer(self, text: str, citations: Iterable[str] | None = None) -> None:
         """Record the answer; ``citations`` are ids of chunks, None if the system does not cite.
 
         Raises TypeError if the answer is not a text, or the citations are not a list of ids.
         """
-        self.set(answer_json=answer_with_citations(text, citations))
+        answer: Row = {"claim": as_text(text, "the answer", _ANSWER_FIX)}
+        if isinstance(citations, (str, Mapping)) or not isinstance(citations, (Iterable, type(None))):
+            raise TypeError(f"citations is {described(citations)}. {_ANSWER_FIX}")
+        if citations is not None:
+            answer["citations"] = [as_text(citation, "a citation", _ANSWER_FIX) for citation in citations]
+        self.set(answer_json=answer)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -253,11 +246,6 @@ def as_chunk(document: Any) -> Row:
 def _is_document(value: Any) -> bool:
     """Return whether a value is one retrieved document and no list of them."""
     return isinstance(value, (str, bytes, Mapping)) or any([hasattr(value, name) for name in ("page_content", "node")])
-
-
-def append(path: Path, row: Row) -> None:
-    """Append a row to a file of traces; half of a surrogate pair, which no file can hold, becomes a question mark."""
-    append_line(path, json.dumps(row, ensure_ascii=False, default=plain_value))
 
 
 def _lacks_value(number: Any) -> bool:

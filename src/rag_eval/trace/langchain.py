@@ -6,14 +6,13 @@ Needs the extra: ``pip install "rag-eval-action[langchain]"``.
 from __future__ import annotations
 
 import os
-import threading
 import time
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from rag_eval.trace import Row, add_retrieval, answer_with_citations, append, current, failure
+from rag_eval.trace import Trace, current
 
 try:
     from langchain_core.callbacks import BaseCallbackHandler
@@ -25,14 +24,13 @@ _QUESTIONS = ("question", "query", "input", "q", "user_input", "messages")
 _ANSWERS = ("answer", "output", "response", "result", "text", "messages")
 
 
-@dataclass
-class _Run:
-    """A run that has not ended: its outermost run, the row of that one, and whether a ``trace`` block writes it."""
+class _Run(NamedTuple):
+    """A run that has not ended: its outermost run, the trace of that one, and whether a ``trace`` block writes it."""
 
     root: UUID
-    row: Row
+    trace: Trace
     is_in_block: bool
-    started: float = field(default_factory=time.perf_counter)
+    started: float
 
 
 class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
@@ -42,9 +40,8 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
     """
 
     def __init__(self, path: str | os.PathLike[str] = "runs/trace.jsonl", run: str = "") -> None:
-        self._path, self._run = Path(path), run
+        self._path, self._run = path, run
         self._runs: dict[UUID, _Run] = {}
-        self._changing = threading.Lock()  # runs of one row may be in several threads
 
     def on_chain_start(
         self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
@@ -52,15 +49,16 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
         """Open the row of an outermost run: a chain or agent, a retriever with its query, or a model with prompts."""
         enclosing = parent_run_id or _enclosing_run()
         parent, block = self._runs.get(enclosing) if enclosing else None, current()
+        started = time.perf_counter()
         if parent is not None:
-            self._runs[run_id] = _Run(parent.root, parent.row, parent.is_in_block)
+            self._runs[run_id] = parent._replace(started=started)
         elif block is not None:
-            self._runs[run_id] = _Run(run_id, block._row, is_in_block=True)
+            self._runs[run_id] = _Run(run_id, block, True, started)
         else:
             qid = (more.get("metadata") or {}).get("qid")
             stated = {"qid": "" if qid is None else str(qid), "q": _text(inputs, _QUESTIONS), "run": self._run}
-            row = {name: value for name, value in stated.items() if value} | {"ts": round(time.time(), 3)}
-            self._runs[run_id] = _Run(run_id, row, is_in_block=False)
+            trace = Trace(self._path, {name: value for name, value in stated.items() if value})
+            self._runs[run_id] = _Run(run_id, trace.begin(), False, started)
 
     on_retriever_start = on_chat_model_start = on_llm_start = on_chain_start
 
@@ -70,23 +68,17 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **more: Any) -> None:
         """Record the documents; those of several retrievals are appended."""
-        run = self._runs.get(run_id)
-        if run is None:
-            return
-        try:
-            with self._changing:
-                add_retrieval(run.row, documents)
-        except (TypeError, ValueError) as error:  # LangChain would only log it
-            run.row |= failure(error)
+        if run := self._runs.get(run_id):
+            with _recording(run.trace):
+                run.trace.retrieved(documents)
         self._end(run_id, "retrieve", None)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **more: Any) -> None:
         """Record tokens and model."""
         generation = response.generations[-1][-1] if response.generations and response.generations[-1] else None
-        run = self._runs.get(run_id)
-        if run is not None:
-            with self._changing:
-                _add_usage(run.row, response, getattr(generation, "message", None))
+        if run := self._runs.get(run_id):
+            with _recording(run.trace):
+                run.trace.usage(**_usage(response, getattr(generation, "message", None)))
         self._end(run_id, "generate", getattr(generation, "text", None))
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **more: Any) -> None:
@@ -98,40 +90,49 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         """Write the row with the error if the outermost run failed."""
-        self._ask(run_id, more.get("inputs"))
-        run = self._runs.get(run_id)
-        if run is not None and run.root == run_id and not run.is_in_block:
-            run.row |= failure(error)
+        if run := self._ask(run_id, more.get("inputs")):
+            run.trace.fail(error)
         self._end(run_id, "", None)
 
     on_llm_error = on_retriever_error = on_tool_error = on_chain_error
 
-    def _ask(self, run_id: UUID, inputs: Any) -> None:
-        """Record the question at the end of a streamed run, whose input is not known at its start."""
+    def _ask(self, run_id: UUID, inputs: Any) -> _Run | None:
+        """Return an outermost run that no block writes, with the question, which a streamed run has only at its end."""
         run = self._runs.get(run_id)
-        if run is None or run.root != run_id or run.is_in_block or "q" in run.row:
-            return
+        if run is None or run.root != run_id or run.is_in_block:
+            return None
         if question := _text(inputs, _QUESTIONS):
-            run.row["q"] = question
+            run.trace._row.setdefault("q", question)
+        return run
 
     def _end(self, run_id: UUID, stage: str, outputs: Any) -> None:
         run = self._runs.pop(run_id, None)
         if run is None:  # a part of a stream that was closed may end after the outermost run
             return
-        milliseconds = (time.perf_counter() - run.started) * 1000
-        with self._changing:
-            times = run.row.setdefault("latency_ms", {})
-            if stage:
-                times[stage] = round(times.get(stage, 0) + milliseconds, 3)
+        trace = run.trace
+        if stage:
+            trace.latency(stage, (time.perf_counter() - run.started) * 1000)
         if run.root != run_id:
             return
         for other in [other for other, its in list(self._runs.items()) if its.root == run_id]:
             self._runs.pop(other, None)
-        _add_answer(run, outputs)
-        if not run.is_in_block:
-            times["total"] = round(milliseconds, 3)
-            if "qid" in run.row or "q" in run.row:
-                append(self._path, run.row)
+        answer = _text(outputs, _ANSWERS)
+        if "error" not in trace._row and answer:
+            with _recording(trace):
+                trace.answer(answer, _fields(outputs).get("citations"))
+        elif "error" not in trace._row and not run.is_in_block:
+            trace.fail("the chain returned no text")
+        if not run.is_in_block and trace._row.keys() & {"qid", "q"}:
+            trace.write()
+
+
+@contextmanager
+def _recording(trace: Trace) -> Iterator[None]:
+    """Record what cannot be recorded as an error of the row; LangChain would only log it."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        trace.fail(error)
 
 
 def _enclosing_run() -> UUID | None:
@@ -140,27 +141,14 @@ def _enclosing_run() -> UUID | None:
     return parent
 
 
-def _add_usage(row: Row, response: Any, message: Any) -> None:
+def _usage(response: Any, message: Any) -> dict[str, Any]:
+    """Return model and tokens of a reply, None if they are unknown."""
     usage = getattr(message, "usage_metadata", None) or (response.llm_output or {}).get("token_usage") or {}
-    used = row.setdefault("usage", {})
-    for name, other in (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")):
-        count = next((usage[key] for key in (name, other) if usage.get(key) is not None), None)
-        if count is not None:
-            used[name] = used.get(name, 0) + count
-    model = (getattr(message, "response_metadata", None) or {}).get("model_name")
-    if model:
-        used["model"] = model
-
-
-def _add_answer(run: _Run, outputs: Any) -> None:
-    answer = _text(outputs, _ANSWERS)
-    if answer and "error" not in run.row:
-        try:
-            run.row["answer_json"] = answer_with_citations(answer, _fields(outputs).get("citations"))
-        except TypeError as error:  # LangChain would only log it
-            run.row |= failure(error)
-    elif "error" not in run.row and not run.is_in_block:
-        run.row |= {"error": "the chain returned no text", "ok": False}
+    return {
+        "model": (getattr(message, "response_metadata", None) or {}).get("model_name"),
+        "input_tokens": usage.get("input_tokens", usage.get("prompt_tokens")),
+        "output_tokens": usage.get("output_tokens", usage.get("completion_tokens")),
+    }
 
 
 def _text(value: Any, names: tuple[str, ...]) -> str:

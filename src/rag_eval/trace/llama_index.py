@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
-from rag_eval.trace import Row, add_retrieval, append, current
+from rag_eval.trace import Trace, current
 
 try:
     from llama_index.core.instrumentation import get_dispatcher
@@ -41,8 +39,8 @@ class QueryHandler(BaseEventHandler):  # type: ignore[misc]
 
     path: str
     run: str = ""
-    # Span and row of each query that this thread or task has open, the outermost first.
-    _open: ContextVar[tuple[tuple[str, Row], ...]] = PrivateAttr(
+    # Span and trace of each query that this thread or task has open, the outermost first.
+    _open: ContextVar[tuple[tuple[str, Trace], ...]] = PrivateAttr(
         default_factory=lambda: ContextVar("open_queries", default=())
     )
 
@@ -54,45 +52,40 @@ class QueryHandler(BaseEventHandler):  # type: ignore[misc]
     def handle(self, event: Any, **_: Any) -> None:
         """Fill the row of the outermost query; write it when that query ends or fails."""
         queries = self._open.get()
+        record = current() or (queries[0][1] if queries else None)
         if isinstance(event, QueryStartEvent):
-            question = getattr(event.query, "query_str", None) or str(event.query)
-            row: Row = {"q": question, "started": time.perf_counter(), "ts": round(time.time(), 3)}
-            self._open.set((*queries, (event.span_id, row)))
-        elif isinstance(event, RetrievalEndEvent):
-            outer = current()
-            if outer is not None:
-                outer.retrieved(event.nodes)
-            elif queries:
-                add_retrieval(queries[0][1], event.nodes)
+            row = {"q": getattr(event.query, "query_str", None) or str(event.query)}
+            row |= {"run": self.run} if self.run else {}
+            self._open.set((*queries, (event.span_id, record or Trace(self.path, row).begin())))
+        elif isinstance(event, RetrievalEndEvent) and record:
+            record.retrieved(event.nodes)
         elif isinstance(event, (QueryEndEvent, SpanDropEvent)):
             spans = [span for span, _ in queries]
             if event.span_id in spans:
                 self._open.set(queries[: spans.index(event.span_id)])
-            if queries and event.span_id == spans[0]:
-                self._end(event, queries[0][1])
+            if record and [event.span_id] == spans[:1]:
+                self._end(event, record)
 
-    def _end(self, event: Any, row: Row) -> None:
-        outer, started = current(), row.pop("started")
+    def _end(self, event: Any, record: Trace) -> None:
+        is_in_block = record is current()
 
         def done(answer: str, error: str) -> None:
             try:
-                if outer is not None:  # an exception reaches the block of the trace, which records it
-                    outer.answer(answer)
-                    return
-                row["latency_ms"] = {"total": round((time.perf_counter() - started) * 1000, 3)}
-                result: Row = {"answer_json": {"claim": answer}} if answer or not error else {}
-                failure: Row = {"error": error, "ok": False} if error else {}
-                append(Path(self.path), {**row, **({"run": self.run} if self.run else {}), **result, **failure})
+                if answer or not error:
+                    record.answer(answer)
+                if not is_in_block:  # an exception reaches the block, which records it
+                    if error:
+                        record.fail(error)
+                    record.write()
             except (OSError, TypeError, ValueError) as problem:  # the application still gets its answer
-                _log.warning("the trace row of %r was not written: %s", row["q"], problem)
+                _log.warning("the trace row of %r was not written: %s", record._row.get("q"), problem)
 
         response: Any = getattr(event, "response", None)
         if isinstance(event, SpanDropEvent):
-            if outer is None:
-                done("", event.err_str or "the query failed")
+            done("", event.err_str or "the query failed")
         elif getattr(response, "response_gen", None) is not None:  # the caller reads the stream, which can be read once
-            record = _recorded_async if hasattr(response.response_gen, "__aiter__") else _recorded
-            response.response_gen = record(response.response_gen, done)
+            record_parts = _recorded_async if hasattr(response.response_gen, "__aiter__") else _recorded
+            response.response_gen = record_parts(response.response_gen, done)
         else:
             done(str(getattr(response, "response", None) or response), "")
 
