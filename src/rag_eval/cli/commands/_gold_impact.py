@@ -1,4 +1,4 @@
-"""Effects of a gold or gates change on the work tree's traces, as `gold check` and `gold diff` print them."""
+"""The effect of a gold change on the traces of the work tree, which `gold diff` prints."""
 
 from __future__ import annotations
 
@@ -8,24 +8,19 @@ from contextlib import suppress
 from pathlib import Path
 
 from rag_eval.analysis import gold_impact
-from rag_eval.analysis.policy_changes import PolicyEffects, changes
-from rag_eval.analysis.report import rejudge
 from rag_eval.cases import GOOD
 from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity
 from rag_eval.common.paths import from_here, nearest_gates
 from rag_eval.contract import DEFAULT_TRACE
 from rag_eval.errors import InputError, RagEvalError
-from rag_eval.gates.policy import Policy
 from rag_eval.git.plumbing import Git
 from rag_eval.git.snapshots import read
 from rag_eval.gold.signoff.repository import GoldStates
 from rag_eval.readers.gold_file import StoredGold, stored_gold_set
-from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.source import Reader
-from rag_eval.run.inputs import open_policy, read_gates_policy, read_inputs
+from rag_eval.run.inputs import open_policy, read_inputs
 from rag_eval.run.options import Options
-from rag_eval.run.scored import rescore, rescore_on, score_run
+from rag_eval.run.scored import rescore_on, score_run
 
 _SHOWN = 10
 
@@ -50,7 +45,7 @@ def case_effects(git: Git, states: GoldStates, gold: str, gates: str, trace: str
             labels_before = gold_impact.labels(before.questions)
             turns = gold_impact.gate_turns(before.gates, after.gates)
     except RagEvalError as error:
-        # This check is about the gold: unreadable gates or traces only leave the effects out.
+        # Unreadable gates or traces only leave the effects out.
         if trace or os.path.exists(DEFAULT_TRACE):  # noqa: PTH110 - Path.exists raises without permission
             yield f"The effect on the cases cannot be computed: {error.first}"
         return
@@ -61,32 +56,3 @@ def case_effects(git: Git, states: GoldStates, gold: str, gates: str, trace: str
     if len(flips) > _SHOWN:
         yield f"  … and {len(flips) - _SHOWN} more."
     yield from (f"  gate {turn.name}: {turn.before} → {turn.after}" for turn in turns)
-
-
-def gate_effects(git: Git, states: GoldStates, gates: str, trace: str) -> list[str]:
-    """Return the changes of the gates file and the effects of each on local traces, the loosest first."""
-    path = gates or nearest_gates()
-    inside = git.inside(path) if path else ""
-    old, new = (read(tree, inside) if inside else None for tree in (states.base, states.head))
-    if old is None or new is None or old == new:
-        return []
-    options = Options(trace=trace, gates=path)
-    try:
-        before, after = (_read_policy(options, data) for data in (old, new))
-        run = score_run(read_inputs(options, Reader(ProblemCollector()), Digests(), [after, before]))
-        redefined, meant = rejudge(run.report, before), rescore(run, before).report
-    except RagEvalError as error:
-        return [f"The effect of the changes to {path} cannot be computed: {error.first}"]
-    effects = PolicyEffects(meant.gates, redefined.gates, run.report.gates)
-    lines = []
-    for change in changes(before.stated, after.stated, effects):
-        gates_passed = ", ".join(change.lets_through)
-        through = f"; with these traces, no longer fails: {gates_passed}" if gates_passed else ""
-        lines.append(f"  {change.key}: {change.old or 'not set'} → {change.new or 'not set'} ({change.kind}{through})")
-    return [f"{path} changes:", *lines] if lines else []
-
-
-def _read_policy(options: Options, data: bytes) -> Policy:
-    reader = Reader(ProblemCollector(), contents={options.gates: data})
-    policy = read_gates_policy(reader, options.gates)
-    return policy._replace(trace=options.trace or policy.trace)

@@ -41,7 +41,6 @@ from rag_eval.run.authority import WorkTree
 _STAGED = "the index against HEAD (default); in a push, what is pushed; by hand with no gold staged, every item"
 _INSTALL = f'pip install "rag-eval-action @ git+https://github.com/{REPOSITORY}@v{__version__.partition(".")[0]}"'
 _BASE = "compare the index with the commit where the branch left REF"
-_TRACE = "traces to show the effect on (default: from the gates file)"
 _SHOWN = 100
 
 
@@ -65,14 +64,6 @@ class GoldComparison(NamedTuple):
         trees = self.states.head, self.states.base
         return any(tree.files(policy.gold) for policy in self.policies for tree in trees)
 
-    def effect(self, policy: SignoffPolicy, args: Namespace) -> Iterable[str]:
-        """Return the effects of the change on local traces; load nothing if nothing changed."""
-        if is_untouched(self.states, policy):
-            return ()
-        from rag_eval.cli.commands._gold_impact import case_effects
-
-        return case_effects(self.git, self.states, policy.gold, args.gates, args.trace)
-
     def unstaged(self, args: Namespace) -> list[str]:
         """Warn that the work tree has edits of the gold that are not staged, and so were not checked.
 
@@ -80,7 +71,7 @@ class GoldComparison(NamedTuple):
         """
         if args.worktree or "GIT_INDEX_FILE" in os.environ:  # a hook checks only the index
             return []
-        options = option_words(args, "base", "trace", "gold", "gates")
+        options = option_words(args, "base", *(["trace"] if args.nested == "diff" else []), "gold", "gates")
         look = shell_line("rag-eval", "gold", args.nested, "--worktree", *options)
         files, edited = WorkTree(self.git.top), []
         files.committed = self.git  # a checkout may use other line endings than git
@@ -125,7 +116,7 @@ def capped(lines: Sequence[str], noun: str) -> list[str]:
 def add_diff_arguments(parser: Parser) -> None:
     parser.add_option("--base", "REF", _BASE)
     parser.add_flag("--worktree", "compare the files as they are, before they are staged")
-    parser.add_option("--trace", "FILE", _TRACE)
+    parser.add_option("--trace", "FILE", "traces to show the effect on (default: from the gates file)")
     parser.add_gold()
 
 
@@ -140,7 +131,11 @@ def run_diff(args: Namespace) -> int:
     for policy in comparison.policies:
         base, head = sides(comparison.states, policy)
         changes = checking.changes(base.items, head.items)
-        print_lines(*(_described(item, base, head) for item in changes), *comparison.effect(policy, args))
+        print_lines(*(_described(item, base, head) for item in changes))
+        if not is_untouched(comparison.states, policy):
+            from rag_eval.cli.commands._gold_impact import case_effects  # loads the metrics
+
+            print_lines(*case_effects(git, comparison.states, policy.gold, args.gates, args.trace))
         print_lines(f"{policy.gold} against {comparison.states.name}: {_counted(changes)}.")
     print_notes(*comparison.unstaged(args))
     return PASSED
@@ -170,7 +165,6 @@ def add_check_arguments(parser: Parser) -> None:
     parser.add_flag("--all-files", "check every item of the index", group=against)
     parser.add_option("--base", "REF", _BASE, group=against)
     parser.add_flag("--worktree", "check the files as they are, before they are staged")
-    parser.add_option("--trace", "FILE", _TRACE)
     parser.add_gold()
 
 
@@ -191,11 +185,6 @@ def run_check(args: Namespace) -> int:
     comparison = GoldComparison.of(git, states, args)
     check_signers(states, comparison.place, comparison.policies)
     violations = [violation for policy in comparison.policies for violation in _violations(states, policy, args)]
-    if not states.has_no_base:
-        from rag_eval.cli.commands._gold_impact import gate_effects
-
-        print_lines(*(line for policy in comparison.policies for line in comparison.effect(policy, args)))
-        print_lines(*gate_effects(git, states, args.gates, args.trace))
     if not violations:
         if not comparison.has_gold:
             refuse_elsewhere(git.names(), [policy.gold for policy in comparison.policies], comparison.place)
