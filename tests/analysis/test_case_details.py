@@ -156,7 +156,7 @@ def test_numbers_and_texts_of_any_kind_come_back_as_they_were(project, save):
 
 def test_flat_scores_have_no_cases_to_save(project, capsys):
     assert main(["score", "--format", "scores", "--save-trace"]) == 2
-    assert "Remove --format scores" in capsys.readouterr().err
+    assert "Remove --save-trace, or --format scores" in capsys.readouterr().err
 
 
 def test_the_suite_and_the_perspectives_narrow_what_is_saved(project, save):

@@ -129,18 +129,10 @@ def _notes(report: Report) -> Iterator[str]:
 
 def _print_scores(args: argparse.Namespace, options: Options, inline: str) -> int:
     """Print the reference scorer's flat JSON."""
-    refuse(
-        (args.base, "--format scores does not judge the gates of a base. Remove --base"),
-        (args.baseline, "--format scores has no regression gates. Remove --baseline"),
-        (
-            args.perspective or args.suite != "full",
-            "--format scores always scores everything. Remove --perspective and --suite",
-        ),
-        (args.by, "--format scores has no slices. Remove --by, or use --format json"),
-        (args.details, "--details is only for the HTML report. Remove --format scores"),
-        (args.save_trace, "--save-trace needs a report. Remove --format scores"),
-        (args.out, "--format scores writes no report. Remove --out and redirect the output"),
-    )
+    names = ("base", "baseline", "perspective", "by", "details", "save_trace", "out")
+    others = [name for name in names if getattr(args, name)] + (["suite"] if args.suite != "full" else [])
+    named = " and ".join(f"--{name.replace('_', '-')}" for name in others)
+    refuse((others, f"--format scores only prints the scores of all questions. Remove {named}, or --format scores"))
     scores, notes = reference_scores(options, inline)
     print_notes(*notes, quiet=args.quiet)
     sys.stdout.write(json.dumps(scores, indent=2) + "\n")
