@@ -6,17 +6,15 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from rag_eval.cli.commands._shared import input_options, print_lines, uncollected
 from rag_eval.cli.parser import Parser, names
 from rag_eval.common.escaping import json_text, some
 from rag_eval.contract import OPTIONAL, present_fields
 from rag_eval.errors import PASSED, UsageError
-from rag_eval.gates.policy import Policy
 from rag_eval.gates.selection import select_measures
-from rag_eval.metrics import METRICS, Metric, perspectives_of
+from rag_eval.metrics import METRICS, perspectives_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.rendering import write_page
@@ -26,7 +24,6 @@ from rag_eval.run.explanation import cases_of, explanation, metric_of
 from rag_eval.run.inputs import open_policy, read_run_json
 from rag_eval.run.options import Options
 from rag_eval.scoring.case_scorer import metric_scorer
-from rag_eval.scoring.scorer import Scorecard
 
 _NAMED = 12
 _SHOWN = ("name", "perspective", "better", "scale", "unit", "applies", "summary")
@@ -50,55 +47,25 @@ def run(args: argparse.Namespace) -> int:
     perspectives = perspectives_of(args.perspective)
     options = input_options(args)._replace(perspectives=perspectives)
     with uncollected():
-        coverage = _coverage(options, is_required=bool(args.gold or args.trace))
+        measured = _measured(options, is_required=bool(args.gold or args.trace))
     wanted = [metric for metric in METRICS.values() if metric.perspective in (perspectives or (metric.perspective,))]
     if args.format == "json":
-        sys.stdout.write(json_text(_as_json(wanted, coverage)))
+        rows = [{name: getattr(metric, name) for name in (*_SHOWN, "needs")} for metric in wanted]
+        rows = [row | measured["metrics"].get(row["name"], {}) if measured else row for row in rows]
+        sys.stdout.write(json_text({**(measured or {}), "metrics": rows}))
         return PASSED
-    rows = [[metric.name, metric.better, metric.perspective, metric.summary] for metric in wanted]
-    every = Section("", [Table("Metrics", ["metric", "better", "group", "description"], rows)])
-    page = write_page(args.format, lambda formatter: _sections(coverage, formatter) if coverage else [every])
+    about = [[metric.name, metric.better, metric.perspective, metric.summary] for metric in wanted]
+    every = Section("", [Table("Metrics", ["metric", "better", "group", "description"], about)])
+    page = write_page(args.format, lambda formatter: _sections(measured, formatter) if measured else [every])
     sys.stdout.write(page)
     return PASSED
 
 
-class Field(NamedTuple):
-    """An optional field: how many of the rows that may have it do."""
+def _measured(options: Options, *, is_required: bool) -> dict[str, Any] | None:
+    """Return what of some files was measured, ready for JSON; None if there are none and none ``is_required``.
 
-    name: str
-    present: int
-    rows: int
-
-
-class Covered(NamedTuple):
-    """A metric: the number of its cases, the gates on it, and the fields that it needs and no row has."""
-
-    metric: Metric
-    cases: int
-    gates: tuple[str, ...]
-    missing: tuple[str, ...]
-
-
-class Coverage(NamedTuple):
-    """The metrics that were measured on some files, and the optional fields of these files."""
-
-    gold: str
-    trace: str
-    metrics: dict[str, Covered]
-    fields: dict[str, Field]
-
-    @property
-    def unlocked(self) -> list[tuple[tuple[str, ...], list[str]]]:
-        """Return the fields to add with the metrics that they would enable, most metrics first."""
-        groups: dict[tuple[str, ...], list[str]] = {}
-        for name, item in self.metrics.items():
-            if not item.cases and item.missing:
-                groups.setdefault(tuple(sorted(item.missing)), []).append(name)
-        return sorted(groups.items(), key=lambda group: (-len(group[1]), len(group[0]), group[0]))
-
-
-def _coverage(options: Options, *, is_required: bool) -> Coverage | None:
-    """Return the coverage; None if no files are at the usual paths and none ``is_required``.
+    ``metrics`` has the cases, gates and missing fields of each metric, ``unlock`` the fields to add with the metrics
+    that they would enable, most metrics first, and ``fields`` how many of the rows that may have a field do.
 
     Gold is read whole, traces are a stream. InputError is raised if they are unreadable.
     """
@@ -106,59 +73,63 @@ def _coverage(options: Options, *, is_required: bool) -> Coverage | None:
     if not is_required and not (os.path.lexists(policy.gold) and os.path.lexists(policy.trace)):
         return None
     golds = read_gold(reader, policy.gold)
-    rows, counts = {"gold": len(golds), "trace": 0}, Counter[str]()
+    rows, present = {"gold": len(golds), "trace": 0}, Counter[str]()
     for gold in golds.values():
-        counts.update(present_fields(gold))
+        present.update(present_fields(gold))
     scorer = metric_scorer(golds, select_measures(options.cutoffs, policy), policy.settings)
     for trace in paired_traces(reader, golds, policy.trace):
         rows["trace"] += 1
-        counts.update(present_fields(trace))
+        present.update(present_fields(trace))
         scorer.add([trace])
-    about = read_run_json(reader, policy)
+    about = read_run_json(reader, policy) or {}
     reader.ledger.stop_on_problems()
-    fields = {name: Field(name, counts[name], rows[name.partition(".")[0]]) for name in OPTIONAL}
-    return Coverage(policy.gold, policy.trace, _covered(scorer.close(), policy, fields, about or {}), fields)
-
-
-def _covered(
-    card: Scorecard, policy: Policy, fields: Mapping[str, Field], about: Mapping[str, Any]
-) -> dict[str, Covered]:
-    """Return every metric that was measured, once for all its values."""
-    tallies, gates = card.tallies(), policy.selected_gates
-    by_metric: dict[str, Covered] = {}
+    present.update(f"run.{name}" for name, value in about.items() if value is not None)
+    card = scorer.close()
+    tallies = card.tallies()
+    metrics: dict[str, dict[str, Any]] = {}
     for measure in card.measures:
-        metric = measure.metric
+        name, metric = measure.metric.name, measure.metric
+        missing = [field for field in metric.needs if not present[field]]
+        row = metrics.setdefault(name, {"cases": 0, "gates": [], "missing": missing})
         is_of_run = metric.level != "case"
-        cases = int(measure.score(about) is not None) if is_of_run else tallies[measure.column].total()
-        before = by_metric[metric.name].gates if metric.name in by_metric else ()
-        guards = tuple(f"{gate.label} {gate.direction} {gate.threshold}" for gate in gates if gate.name == measure.name)
-        missing = tuple(name for name in metric.needs if not _is_present(name, fields, about))
-        by_metric[metric.name] = Covered(metric, cases, (*before, *guards), missing)
-    return by_metric
+        row["cases"] = int(measure.score(about) is not None) if is_of_run else tallies[measure.column].total()
+        guards = [gate for gate in policy.selected_gates if gate.name == measure.name]
+        row["gates"] += [f"{gate.label} {gate.direction} {gate.threshold}" for gate in guards]
+    unlocked: dict[tuple[str, ...], list[str]] = {}
+    for name, row in metrics.items():
+        if row["missing"] and not row["cases"]:
+            unlocked.setdefault(tuple(sorted(row["missing"])), []).append(name)
+    ordered = sorted(unlocked.items(), key=lambda group: (-len(group[1]), len(group[0]), group[0]))
+    return {
+        "gold": policy.gold,
+        "trace": policy.trace,
+        "metrics": metrics,
+        "unlock": [{"fields": fields, "metrics": names} for fields, names in ordered],
+        "fields": [{"name": name, "present": present[name], "rows": rows[name.partition(".")[0]]} for name in OPTIONAL],
+    }
 
 
-def _is_present(name: str, fields: Mapping[str, Field], about: Mapping[str, Any]) -> bool:
-    if name in fields:
-        return fields[name].present > 0
-    value: Any = about
-    for part in name.split(".")[1:]:
-        value = value.get(part) if isinstance(value, dict) else None
-    return value is not None
-
-
-def _sections(coverage: Coverage, formatter: TextFormatter) -> list[Section]:
-    code, fields = formatter.code, coverage.fields
-    used = [item for item in coverage.metrics.values() if item.cases]
-    counted = f"{len(used)} of {len(coverage.metrics)} metrics"
-    applies = Paragraph(f"{counted} apply to {code(coverage.gold, 80)} and {code(coverage.trace, 80)}.")
+def _sections(measured: dict[str, Any], formatter: TextFormatter) -> list[Section]:
+    code, metrics = formatter.code, measured["metrics"]
+    used = {name: row for name, row in metrics.items() if row["cases"]}
+    counted = f"{len(used)} of {len(metrics)} metrics"
+    applies = Paragraph(f"{counted} apply to {code(measured['gold'], 80)} and {code(measured['trace'], 80)}.")
     rows = []
-    for metric, cases, gates, _ in used:
-        rows.append([metric.name, metric.perspective, str(cases), ", ".join(code(gate, 60) for gate in gates)])
-    added = [[" and ".join(names), str(len(of)), some(of, _NAMED)] for names, of in coverage.unlocked]
-    needed = dict.fromkeys(name for item in used for name in item.metric.needs if name in fields)
-    some_rows = [fields[name] for name in needed if 0 < fields[name].present < fields[name].rows]
-    partial = [[field.name, f"{field.present} of {field.rows}"] for field in some_rows]
-    idle = [name for name, item in coverage.metrics.items() if not item.cases and not item.missing]
+    for name, row in used.items():
+        gates = ", ".join(code(gate, 60) for gate in row["gates"])
+        rows.append([name, METRICS[name].perspective, str(row["cases"]), gates])
+    added = [
+        [" and ".join(group["fields"]), str(len(group["metrics"])), some(group["metrics"], _NAMED)]
+        for group in measured["unlock"]
+    ]
+    fields = {field["name"]: field for field in measured["fields"]}
+    needed = dict.fromkeys(field for name in used for field in METRICS[name].needs if field in fields)
+    partial = [
+        [name, f"{fields[name]['present']} of {fields[name]['rows']}"]
+        for name in needed
+        if 0 < fields[name]["present"] < fields[name]["rows"]
+    ]
+    idle = [name for name, row in metrics.items() if not row["cases"] and not row["missing"]]
     table = table_of("Metrics that apply", ["metric", "group", "cases", "gates"], rows)
     sections = [
         Section("Metrics that apply", [applies, *table]),
@@ -167,25 +138,6 @@ def _sections(coverage: Coverage, formatter: TextFormatter) -> list[Section]:
         Section("Metrics without a case", paragraphs(f"{_IDLE} {', '.join(idle)}." if idle else "")),
     ]
     return [section for section in sections if section.blocks]
-
-
-def _as_json(wanted: list[Metric], coverage: Coverage | None) -> dict[str, Any]:
-    """Return every metric; with files also its cases, gates and missing fields, and the fields that add metrics."""
-    rows = []
-    for metric in wanted:
-        row = {name: getattr(metric, name) for name in _SHOWN}
-        rows.append({**row, "needs": [*metric.needs]})
-        if coverage and (item := coverage.metrics.get(metric.name)):
-            rows[-1].update(cases=item.cases, gates=item.gates, missing=item.missing)
-    if coverage is None:
-        return {"metrics": rows}
-    return {
-        "gold": coverage.gold,
-        "trace": coverage.trace,
-        "metrics": rows,
-        "unlock": [{"fields": fields, "metrics": names} for fields, names in coverage.unlocked],
-        "fields": [field._asdict() for field in coverage.fields.values()],
-    }
 
 
 # explain
