@@ -141,7 +141,7 @@ def measure_agreement(score: str, graded: Sequence[Graded], cut: float, *, binar
     def one_against_others(entry: Graded) -> Iterable[tuple[float, float]]:
         return [(vote, (sum(entry.votes) - vote) / (len(entry.votes) - 1)) for vote in entry.votes]
 
-    kappa = _over_units(graded, lambda element: [pair(element)], concordance, jackknife_z)
+    kappa = _over_units(graded, lambda element: [pair(element)], concordance)
     several = [item for item in graded if len(item.votes) > 1]
     effective = min(_effective(graded), len({item.unit for item in graded}))
     total = sum(item.weight for item in graded)
@@ -164,8 +164,8 @@ def measure_agreement(score: str, graded: Sequence[Graded], cut: float, *, binar
         auroc=_auroc(graded, good),
         base_rate=Estimate(rate, *area_interval(rate, effective, CONFIDENCE)[:2]),
         judge_rate=sum(item.weight for item, judged in zip(graded, by_judge, strict=True) if judged) / total,
-        people=_over_units(several, one_against_others, concordance, jackknife_z) if several else None,
-        bias=_over_units(graded, lambda one: [(0.0, excess(one))], mean_of_y, jackknife),
+        people=_over_units(several, one_against_others, concordance) if several else None,
+        bias=_over_units(graded, lambda one: [(0.0, excess(one))], mean_of_y),
         length=_bias([(item, float(item.length)) for item in graded], excess, ("shorter half", "longer half")),
         position=_bias(positions, excess, ("cited chunk is first", "cited chunk is later"), at=1.5),
         confusion=tuple(map(tuple, confusion)),
@@ -176,17 +176,18 @@ def measure_agreement(score: str, graded: Sequence[Graded], cut: float, *, binar
 
 
 def _over_units(
-    graded: Iterable[Graded],
-    pairs: Callable[[Graded], Iterable[tuple[float, float]]],
-    statistic: Statistic,
-    interval: Callable[[Sequence[Sums], Statistic], Estimate],
+    graded: Iterable[Graded], pairs: Callable[[Graded], Iterable[tuple[float, float]]], statistic: Statistic
 ) -> Estimate:
     """Return a statistic of pairs, and its interval over the units of the answers."""
+    return _estimate(((item.unit, [(*pair, item.weight) for pair in pairs(item)]) for item in graded), statistic)
+
+
+def _estimate(pairs: Iterable[tuple[str, Iterable[tuple[float, float, float]]]], statistic: Statistic) -> Estimate:
+    """Return a statistic of pairs with weights, given for each unit, and its interval over the units."""
     units: dict[str, Sums] = {}
-    for item in graded:
-        sums = Sums.of((x, y, item.weight) for x, y in pairs(item))
-        units[item.unit] = units.get(item.unit, Sums()).plus(sums)
-    return interval(list(units.values()), statistic)
+    for unit, some in pairs:
+        units[unit] = units.get(unit, Sums()).plus(Sums.of(some))
+    return (jackknife_z if statistic is concordance else jackknife)(list(units.values()), statistic)
 
 
 def _effective(graded: Sequence[Graded]) -> float:
@@ -249,7 +250,7 @@ def _bias(
         means.append((name, len(group), mean))
     above = {id(item): float(is_above) for item, _, is_above in sides}
     answers = [item for item, _ in some]
-    difference = _over_units(answers, lambda item: [(above[id(item)], excess(item))], slope, jackknife)
+    difference = _over_units(answers, lambda item: [(above[id(item)], excess(item))], slope)
     return Bias(tuple(means), difference)
 
 
@@ -392,14 +393,10 @@ def measure_noise(metric: str, answers: Sequence[Repeated], total: int) -> Noise
     n = len(graded)
     same = sum(len(set(grades)) == 1 for _, grades in graded)
     within = sum(variance(grades) for _, grades in graded) / n
-    units: dict[str, Sums] = {}
-    for qid, grades in graded:
-        pairs = Sums.of((first, second, 1.0) for first, second in permutations(grades, 2))
-        units[qid] = units.get(qid, Sums()).plus(pairs)
-    kappa = jackknife_z(list(units.values()), concordance)
+    pairs = ((qid, [(*pair, 1.0) for pair in permutations(grades, 2)]) for qid, grades in graded)
     whole = max(n, round(total * n / len(answers)))
     means = tuple(sum(column) / n for column in zip(*(grades for _, grades in graded), strict=True))
-    estimate = Estimate(same / n, *clopper_pearson(same, n))
+    estimate, kappa = Estimate(same / n, *clopper_pearson(same, n)), _estimate(pairs, concordance)
     return Noise(metric, n, whole, estimate, sqrt(within), kappa, means, sqrt(within / whole))
 
 

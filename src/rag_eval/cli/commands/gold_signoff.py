@@ -20,21 +20,10 @@ from rag_eval.common.version import REPOSITORY, __version__
 from rag_eval.errors import GATE_FAILED, PASSED, Finding, InputError, UsageError
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.git.snapshots import NOTHING, IsFolder, Tree
-from rag_eval.gold.signoff import checking, identity
+from rag_eval.gold.signoff import checking, identity, repository
 from rag_eval.gold.signoff.checking import Side
 from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy
-from rag_eval.gold.signoff.repository import (
-    GoldStates,
-    Place,
-    check_signers,
-    findings,
-    is_untouched,
-    policies,
-    read_record,
-    sides,
-    sign,
-    states_between,
-)
+from rag_eval.gold.signoff.repository import GoldStates, Place
 from rag_eval.readers.signoff_record import HashChange, Record
 from rag_eval.run.authority import WorkTree
 
@@ -56,7 +45,7 @@ class GoldComparison(NamedTuple):
     def of(cls, git: Git, states: GoldStates, args: Namespace) -> GoldComparison:
         """Compare two states of the gold and the gates that the options name."""
         place = Place(args.gold, args.gates, git.prefix)
-        return cls(git, states, place, policies(states, place))
+        return cls(git, states, place, repository.policies(states, place))
 
     @property
     def has_gold(self) -> bool:
@@ -92,7 +81,7 @@ def _states_since(git: Git, base: str, *, worktree: bool = False) -> GoldStates:
     """Compare the index, or the work tree, with the last commit, or with the commit where the branch left ``base``."""
     head: Tree = WorkTree(git.top) if worktree else git
     if base:
-        return states_between(git, base, "HEAD", head)
+        return repository.states_between(git, base, "HEAD", head)
     last = git.last()
     return GoldStates(git.at(last) if last else NOTHING, head, staged=True)
 
@@ -129,10 +118,10 @@ def run_diff(args: Namespace) -> int:
     git = Git()
     comparison = GoldComparison.of(git, _states_since(git, args.base, worktree=args.worktree), args)
     for policy in comparison.policies:
-        base, head = sides(comparison.states, policy)
+        base, head = repository.sides(comparison.states, policy)
         changes = checking.changes(base.items, head.items)
         print_lines(*(_described(item, base, head) for item in changes))
-        if not is_untouched(comparison.states, policy):
+        if not repository.is_untouched(comparison.states, policy):
             from rag_eval.cli.commands._gold_impact import case_effects  # loads the metrics
 
             print_lines(*case_effects(git, comparison.states, policy.gold, args.gates, args.trace))
@@ -179,11 +168,11 @@ def run_check(args: Namespace) -> int:
     if args.all_files:
         states = GoldStates(NOTHING, git, has_no_base=True)
     elif not args.base and pushed[0] and pushed[1]:
-        states = states_between(git, pushed[0], pushed[1])
+        states = repository.states_between(git, pushed[0], pushed[1])
     else:
         states = _states_since(git, args.base, worktree=args.worktree)
     comparison = GoldComparison.of(git, states, args)
-    check_signers(states, comparison.place, comparison.policies)
+    repository.check_signers(states, comparison.place, comparison.policies)
     violations = [violation for policy in comparison.policies for violation in _violations(states, policy, args)]
     if not violations:
         if not comparison.has_gold:
@@ -204,7 +193,7 @@ def run_check(args: Namespace) -> int:
 
 
 def _violations(states: GoldStates, policy: SignoffPolicy, args: Namespace) -> list[Finding]:
-    if not states.has_no_base and is_untouched(states, policy):
+    if not states.has_no_base and repository.is_untouched(states, policy):
         # Inside a commit, where git names the index, and against a requested base, the check is complete. A run by hand
         # (`pre-commit run --all-files`) has no change to check: it checks every item.
         if "GIT_INDEX_FILE" in os.environ or not states.staged:
@@ -221,7 +210,7 @@ def _violations(states: GoldStates, policy: SignoffPolicy, args: Namespace) -> l
     add = f"{shell_line('git', 'add', '--', f':/{policy.gold}')} && " if _has_temporary_index() else ""
     key = " --key ~/.ssh/id_ed25519" if policy.require == "signature" else ""
     reason = '"…"' if WINDOWS else "'…'"
-    return findings(states, policy, f"{add}{shell_line(*words)}{key} --reason {reason}")
+    return repository.findings(states, policy, f"{add}{shell_line(*words)}{key} --reason {reason}")
 
 
 def _program() -> str:
@@ -320,7 +309,7 @@ def run_signoff(args: Namespace) -> int:
 
 def _draft(states: GoldStates, policy: SignoffPolicy, args: Namespace, signer: str) -> Record | None:
     """Return the missing record, None if none is missing."""
-    base, head = sides(states, policy)
+    base, head = repository.sides(states, policy)
     mine = head
     if policy.four_eyes:  # items signed by others can be signed once more
         fresh = checking.new_records(base, head, policy)
@@ -340,13 +329,13 @@ def _draft(states: GoldStates, policy: SignoffPolicy, args: Namespace, signer: s
     record = Record(policy.dataset, policy.gold, signer, now(), args.reason, tuple(changes), bool(moved))
     read: Record | str
     try:
-        read = read_record(record.file.encode())
+        read = repository.read_record(record.file.encode())
     except UnicodeEncodeError:  # bytes of a terminal, or of git's configuration, that are not UTF-8
         read = "the reason or the signer is not UTF-8 text"
     if isinstance(read, str):
         raise UsageError(f"the record would be invalid: {read}. Correct the option.")
     if args.key:
-        return sign(read, os.path.expanduser(args.key))  # noqa: PTH111 - shells of Windows leave the tilde; Path raises without a home
+        return repository.sign(read, os.path.expanduser(args.key))  # noqa: PTH111 - shells of Windows leave the tilde; Path raises without a home
     if policy.require == "signature":
         raise UsageError("the sign-off policy requires signed records. Add your SSH key: --key ~/.ssh/id_ed25519")
     return read

@@ -20,15 +20,7 @@ from rag_eval.common.writing import write_rows
 from rag_eval.contract import Judge, Limits
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.gates.policy import Policy
-from rag_eval.llm_judge import AnswerToJudge, Endpoint, Prompt, answers_by_hash, merge_replies
-from rag_eval.llm_judge.reliability import (
-    Repeated,
-    measure_margin,
-    measure_noise,
-    metrics_to_measure,
-    noise_lines,
-    reply_rows,
-)
+from rag_eval.llm_judge import AnswerToJudge, Endpoint, Prompt, answers_by_hash, merge_replies, reliability
 from rag_eval.readers.gates_file import read_verdicts
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces
@@ -218,20 +210,20 @@ def run_repeat(args: argparse.Namespace) -> int:
     answers: dict[tuple[str, str], Row] = {}
     todo = [(name, prompt.text(question.shown)) for name, question in chosen.items()]
     _ask(args, judge, todo, policy, answers, [str(number) for number in range(1, args.n + 1)])
-    rows = reply_rows({key: row for key, row in answers.items() if int(key[0]) <= args.n}, chosen)
+    rows = reliability.reply_rows({key: row for key, row in answers.items() if int(key[0]) <= args.n}, chosen)
     write_rows(args.out, rows)
     Path(f"{args.out}.partial").unlink(missing_ok=True)
     repeated = list(_repeated(chosen, known, rows, args.n))
-    names = metrics_to_measure([gate.name for gate in policy.gates])
-    measured = (measure_noise(name, repeated, len(by_hash)) for name in names)
+    names = reliability.metrics_to_measure([gate.name for gate in policy.gates])
+    measured = (reliability.measure_noise(name, repeated, len(by_hash)) for name in names)
     noises = {item.metric: item for item in measured if item}
     margins = [
-        measure_margin(f"{gate.label} {gate.direction}", float(gate.threshold), noises[gate.name])
+        reliability.measure_margin(f"{gate.label} {gate.direction}", float(gate.threshold), noises[gate.name])
         for gate in policy.gates
         if gate.name in noises and gate.direction in ("min", "max") and not gate.slice
     ]
     value = {"judge": judge._asdict(), "metrics": tuple(noises.values()), "gates": tuple(margins)}
-    print_result(value, noise_lines(list(noises.values()), margins), args.format)
+    print_result(value, reliability.noise_lines(list(noises.values()), margins), args.format)
     failed = [row for row in rows if "error" in row]
     print_notes(f"{args.out}: {len(rows)} replies, {len(failed)} without a verdict, {_tokens(rows)} tokens")
     if failed:
@@ -241,7 +233,7 @@ def run_repeat(args: argparse.Namespace) -> int:
 
 def _repeated(
     chosen: dict[str, AnswerToJudge], known: dict[str, Row], rows: Sequence[Row], times: int
-) -> Iterator[Repeated]:
+) -> Iterator[reliability.Repeated]:
     """Yield the answers with a verdict from each repeat."""
     again: dict[str, list[Row]] = {name: [] for name in chosen}
     for row in rows:
@@ -252,4 +244,4 @@ def _repeated(
     for name, answer in chosen.items():
         if len(again[name]) == times:
             verdicts = [known[name], *again[name]] if all_known else again[name]
-            yield Repeated(answer, verdicts)
+            yield reliability.Repeated(answer, verdicts)
