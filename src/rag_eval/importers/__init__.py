@@ -214,6 +214,9 @@ class ImportInputs(Protocol):
     def problem(self, path: str, line: int, where: str, message: str, hint: str) -> None:
         """Record a problem of the files together."""
 
+    def note(self, path: str, line: int, message: str) -> None:
+        """Record a note on a file, once."""
+
 
 class Account:
     """The account of a conversion: fields that were renamed or left out, by their names in the source, with counts."""

@@ -109,6 +109,11 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
     return known
 
 
+def known_names(names: list[str]) -> int:
+    """Return how many of the names of a header are known."""
+    return len({column for form in FORMS for column in suggested(names, form).values()})
+
+
 def is_sufficient(fields: Mapping[str, str], form: str) -> bool:
     """Return whether a suggested map has the fields without which a file of the form would be empty."""
     is_retrieval = any("retriev" in fields.get(name, "").casefold() for name in ("chunk_ids", "chunks"))

@@ -113,6 +113,10 @@ class Files:
         """Record a problem of the files together."""
         self._reader.ledger.problem(path, line, where, message, hint)
 
+    def note(self, path: str, line: int, message: str) -> None:
+        """Record a note on a file, once."""
+        self._reader.ledger.note(path, line, message, times=0)
+
     def _new_digest(self, path: str) -> Digest:
         self._digests[path] = sha256()
         return self._digests[path]

@@ -38,13 +38,13 @@ _OF_SYSTEM = " Your system writes it: docs/trace.md. In CI, see the log of the j
 _USUAL = DEFAULT_GOLD, DEFAULT_TRACE, *GATES_FILES
 _SLASHES = "Write the path with forward slashes."
 _FOLDER = "is a folder, not a file", "Name the file in it."
-_TO_JSON = "Write it as JSON Lines: pandas.{}(FILE).to_json(OUT, orient='records', lines=True, date_format='iso')"
+_IMPORT = "Convert it: rag-eval import auto FILE > OUT"
 _TO_UTF8 = "Save the file as UTF-8, or convert it: iconv -f UTF-16 -t UTF-8 FILE > OUT"
 _TO_FILE = "Run: git lfs pull. In actions/checkout, set lfs: true"
 _REFUSED = {
     b"version https://git-lfs.github.com/spec/": ("is a Git LFS pointer, not the file itself", _TO_FILE),
-    b"PAR1": ("is a Parquet file, not text", _TO_JSON.format("read_parquet")),
-    b"PK\x03\x04": ("is a ZIP archive or a workbook, not text", "Unpack it, or save the workbook as CSV UTF-8."),
+    b"PAR1": ("is a Parquet file, not text", _IMPORT),
+    b"PK\x03\x04": ("is a ZIP archive or a workbook, not text", f"Unpack it. {_IMPORT}"),
     b"SQLite format 3": ("is a database, not text", "Export its rows as JSON Lines."),
     **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), ("is UTF-16 text", _TO_UTF8)),
 }

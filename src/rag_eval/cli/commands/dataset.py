@@ -19,6 +19,8 @@ from rag_eval.errors import PASSED, MissingExtra, UsageError
 from rag_eval.importers.datasets import DATASETS, Dataset, DatasetItem
 from rag_eval.importers.documents import objects
 from rag_eval.readers.import_inputs import Files
+from rag_eval.readers.packed_tables import parquet_records
+from rag_eval.readers.problems import Unreadable
 from rag_eval.readers.source import Reader, checked_reader
 from rag_eval.stats.sampling import hash_order, proportional_counts
 
@@ -114,20 +116,9 @@ def _items(form: Dataset, paths: list[str]) -> Iterator[DatasetItem]:
 
 def _parquet(reader: Reader, path: str) -> Iterator[tuple[int, Any]]:
     try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        raise MissingExtra("a Parquet file", "parquet") from None
-    number = 0
-    try:
-        with parquet.ParquetFile(path) as table:
-            for batch in table.iter_batches(batch_size=1000):
-                for record in batch.to_pylist():
-                    number += 1
-                    yield number, record
-    except (OSError, ValueError, pa.ArrowException) as error:
-        message = f"cannot be read as Parquet: {one_line(str(error), 160).rstrip('.')}"
-        reader.ledger.problem(path, 0, "", message, "Check the path, or fetch the file again.")
+        yield from enumerate(parquet_records(path), 1)
+    except Unreadable as error:
+        reader.ledger.problem(path, 0, "", error.message, error.hint)
 
 
 def _sampled(items: list[DatasetItem], size: int, seed: int) -> list[DatasetItem]:

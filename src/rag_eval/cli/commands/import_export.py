@@ -31,6 +31,7 @@ from rag_eval.importers.unwrap import first_keys, nanoseconds
 from rag_eval.metrics import METRICS
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files, imported, recognised
+from rag_eval.readers.packed_tables import converted
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.schema_validation import Contract
@@ -79,6 +80,7 @@ def add_import_arguments(parser: Parser) -> None:
     parser.add_argument("--turns", choices=("last",), default="", help="read the last turn of each conversation")
     parser.add_option("--answers", "FILE", "answers of a TREC run: JSON Lines of qid and answer")
     parser.add_option("--corpus", "FILE", "chunk texts of a TREC run: BEIR's corpus.jsonl")
+    parser.add_option("--sheet", "NAME", "the sheet of a workbook (.xlsx), if several have data")
     parser.add_option("--map", "FILE", "table, table-gold: YAML file that maps fields")
     parser.add_flag("--suggest-map", "table, table-gold: print a first map of the file")
     live = parser.add_argument_group("live sources (langfuse, langsmith, phoenix)")
@@ -110,6 +112,7 @@ def run_import(args: argparse.Namespace) -> int:
     if args.format != "auto":
         _check_format(args)
     _check_source(args)
+    reader = converted(reader, args.files, args.sheet)
     name = _recognised(reader, args.files[0], args.kind) if args.format == "auto" else args.format
     form = importer(name)
     takes = f"{name} takes {quantity(form.files, 'path')}, not {len(args.files)}"

@@ -186,11 +186,13 @@ def _import(args: argparse.Namespace) -> list[str]:
     from rag_eval.importers.columns import suggested
     from rag_eval.importers.table import header
     from rag_eval.readers.import_inputs import Files
+    from rag_eval.readers.packed_tables import converted
 
     path: str = args.origin
     unknown = f"--from: there is no file {path}. Name one, or one of: {', '.join(TOOLS)}"
     refuse((not os.path.lexists(path), unknown))
-    form = recognise(Reader(ProblemCollector()), path)
+    reader = converted(Reader(ProblemCollector()), [path])
+    form = recognise(reader, path)
     parts = {_GOLD: form.gold, _SAMPLE: form.trace}
     exists = "exists, and --from writes it. Move it away, or work in another folder"
     refuse(*((os.path.lexists(out) and not is_sample(out), f"{out} {exists}") for out in parts))
@@ -200,7 +202,7 @@ def _import(args: argparse.Namespace) -> list[str]:
     no_traces = f"{path} has no answers of a system. Write: {convert}, then: rag-eval collect"
     refuse((not form.gold, no_gold), (not form.trace, no_traces))
     if form.trace == "table":
-        names = header(Files(Reader(ProblemCollector()).silent(), [path]), path)
+        names = header(Files(reader.silent(), [path]), path)
         answers = suggested(names, "table").get("answer")
         twice = f"{path} has only one field of answers, {answers}. If they are the system's, write: {draft}, "
         twice += f"then: rag-eval gold draft --from {_SAMPLE}. If they are expected: {convert}, then: rag-eval collect"

@@ -1,0 +1,177 @@
+"""Workbooks, Parquet and UTF-16 text, converted to the text that the other readers read."""
+
+from __future__ import annotations
+
+import csv
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, time
+from io import BytesIO, StringIO
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile, ZipFile
+
+import msgspec
+
+from rag_eval.common.escaping import one_line, quoted
+from rag_eval.common.paths import shell_line
+from rag_eval.errors import MissingExtra
+from rag_eval.importers.documents import END_OF_ROW
+from rag_eval.readers.problems import Unreadable
+from rag_eval.readers.source import MIB, Reader, open_regular
+
+_PLAIN_FORMATS = ("General", "@", "0", "0.0", "0.00")
+_CORRUPT = (BadZipFile, zlib.error, OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, AttributeError)
+
+
+def converted(reader: Reader, paths: Iterable[str], sheet: str = "") -> Reader:
+    """Return a reader that reads a workbook as CSV, Parquet as JSON Lines and UTF-16 as UTF-8, and others unchanged.
+
+    Of several sheets with data, ``sheet`` names the one to read. Raise InputError if a file cannot be converted.
+    """
+    contents, largest = dict(reader.contents), reader.limits.whole_mib * MIB
+    for path in paths:
+        try:
+            with open_regular(path, reader.root) as file:
+                head = file.read(4)
+        except (Unreadable, OSError):
+            continue  # it is reported when it is read
+        convert = next((form for begin, form in _FORMS.items() if head.startswith(begin)), None)
+        if convert is None:
+            continue
+        parts, size = list[bytes](), Path(path).stat().st_size
+        try:
+            for text in convert(reader, path, sheet) if size <= largest else ():
+                parts.append(text.encode())
+                size += len(parts[-1])
+                if size > largest:
+                    break
+        except Unreadable as error:
+            reader.ledger.problem(path, 0, "", error.message, error.hint)
+        if size > largest:
+            message = f"has more than {reader.limits.whole_mib} MiB of text"
+            reader.ledger.problem(path, 0, "", message, "Export fewer rows at once.")
+        contents[path] = b"".join(parts)
+    reader.ledger.stop_on_problems()
+    return reader._replace(contents=contents)
+
+
+def parquet_records(path: str) -> Iterator[dict[str, Any]]:
+    """Yield the records of a Parquet file; raise Unreadable if it is invalid, MissingExtra without pyarrow."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtra("Reading Parquet files", "parquet") from None
+    try:
+        with parquet.ParquetFile(path) as table:
+            for batch in table.iter_batches(batch_size=1000):
+                yield from batch.to_pylist()
+    except (OSError, ValueError, pa.ArrowException) as error:
+        message = f"cannot be read as Parquet: {one_line(str(error), 160).rstrip('.')}"
+        raise Unreadable(message, "Check the path, or fetch the file again.") from None
+
+
+def _lines_of_parquet(_reader: Reader, path: str, _sheet: str) -> Iterator[str]:
+    for record in parquet_records(path):
+        yield f"{msgspec.json.encode(record, enc_hook=str).decode()}\n"
+
+
+def _utf_8(_reader: Reader, path: str, _sheet: str) -> Iterator[str]:
+    try:
+        yield Path(path).read_text("utf-16")
+    except UnicodeDecodeError:
+        raise Unreadable("is not valid UTF-16", "Save the file as UTF-8.") from None
+
+
+def _csv_of_workbook(reader: Reader, path: str, sheet: str) -> Iterator[str]:
+    """Yield the values of one sheet as CSV; a row that is not blank has as many cells as the longest one."""
+    data = Path(path).read_bytes()
+    try:
+        with ZipFile(BytesIO(data)) as archive:
+            if "xl/workbook.xml" not in archive.namelist():
+                raise Unreadable("is a ZIP archive, but no .xlsx file", "Unpack it, or save the table as CSV UTF-8.")
+            if sum(part.file_size for part in archive.infolist()) > reader.limits.whole_mib * MIB:
+                raise Unreadable(f"has more than {reader.limits.whole_mib} MiB when unpacked", "Save it as CSV UTF-8.")
+        rows = list(_cells_of_workbook(reader, path, data, sheet))
+    except ImportError:
+        raise MissingExtra("Reading .xlsx files", "excel") from None
+    except _CORRUPT as error:
+        message = f"cannot be read as a workbook: {one_line(str(error), 120).rstrip('.')}"
+        raise Unreadable(message, "Open it in Excel and save it again, or save it as CSV UTF-8.") from None
+    width = max(map(len, rows), default=0)
+    result = StringIO()
+    writer = csv.writer(result, lineterminator=END_OF_ROW, quoting=csv.QUOTE_ALL)
+    writer.writerows([*row, *[""] * (width - len(row))] if row else [] for row in rows)
+    yield result.getvalue()
+
+
+def _cells_of_workbook(reader: Reader, path: str, data: bytes, sheet: str) -> Iterator[list[str]]:
+    """Yield the texts of the cells of each row, without empty ones at its end."""
+    from openpyxl import load_workbook
+
+    formulas, values = (load_workbook(BytesIO(data), read_only=True, data_only=computed) for computed in (False, True))
+    for part in (*formulas.worksheets, *values.worksheets):
+        part.reset_dimensions()  # some programs write a wrong size
+    name = _sheet_to_read(reader, path, formulas, sheet)
+    if not name:
+        return
+    for number, row in enumerate(zip_longest(formulas[name].iter_rows(), values[name].iter_rows(), fillvalue=()), 1):
+        texts = []
+        for formula, cell in zip(*row, strict=False):
+            is_computed = formula.data_type != "f" or cell.value is not None
+            if not is_computed or cell.data_type == "e":
+                message = f"has the error {cell.value}" if is_computed else "has a formula without a value"
+                fix = "Correct it in Excel and save the file, which computes its formulas."
+                reader.ledger.problem(path, number, f"cell {formula.coordinate}", message, fix)
+            is_number = isinstance(cell.value, (int, float)) and not isinstance(cell.value, bool)
+            if is_number and "%" not in cell.number_format and cell.number_format not in _PLAIN_FORMATS:
+                message = f"numbers like {one_line(cell.number_format)} are read without that format"
+                reader.ledger.note(path, number, message)
+            texts.append(_text(cell.value, cell.number_format))
+        while texts and not texts[-1]:
+            texts.pop()
+        yield texts
+
+
+def _sheet_to_read(reader: Reader, path: str, workbook: Any, sheet: str) -> str:
+    """Return the name of the only visible sheet with data, or ``sheet``; '' if all are empty."""
+    filled = [part for part in workbook.worksheets if any(map(any, part.iter_rows(values_only=True)))]
+    names = [part.title for part in filled if part.sheet_state == "visible"]
+    if sheet and sheet not in workbook.sheetnames:
+        raise Unreadable(f"has no sheet {quoted(sheet)}", f"Its sheets are {', '.join(workbook.sheetnames)}.")
+    if len(names) > 1 and not sheet:
+        hint = f"Name the one to read: {shell_line('rag-eval', 'import', 'auto', path, '--sheet', names[0])}"
+        raise Unreadable(f"has data in {len(names)} sheets: {', '.join(names)}", hint)
+    name = sheet or next(iter(names), "")
+    if others := [part.title for part in filled if part.title != name]:
+        reader.ledger.note(path, 0, f"left out: other sheets: {', '.join(others)}")
+    return name
+
+
+def _text(value: Any, number_format: str) -> str:
+    """Return the value of a cell as text: a date as ISO 8601, a percentage as it is shown."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)) and "%" in number_format:
+        return f"{value:.{number_format.partition('.')[2].count('0')}%}"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, datetime):
+        return value.date().isoformat() if value.time() == time() else value.isoformat()
+    return "" if value is None else str(value)
+
+
+def _old_workbook(_reader: Reader, _path: str, _sheet: str) -> Iterator[str]:
+    raise Unreadable("is a workbook of Excel 97 (.xls), or has a password", "Save it as .xlsx without a password.")
+
+
+_FORMS: dict[bytes, Callable[[Reader, str, str], Iterator[str]]] = {
+    b"PK\x03\x04": _csv_of_workbook,
+    b"PAR1": _lines_of_parquet,
+    b"\xd0\xcf\x11\xe0": _old_workbook,
+    b"\xff\xfe": _utf_8,
+    b"\xfe\xff": _utf_8,
+}
+"""The conversions by the first bytes of a file."""
