@@ -275,3 +275,17 @@ def test_a_first_baseline_is_written_as_the_warning_says(project, score):
     project.write(GOLD, json_lines([{**row, "difficulty": "easy"} for row in GOLDS]))
     code, report = score()
     assert (code, report["baseline"]["rescored"], report["baseline"]["changed"]) == (0, True, 8)
+
+
+def test_refusals_in_other_words_count_after_the_line_that_the_warning_names(project, score):
+    refusing = {"answer_json": {"claim": "I don't know that.", "citations": []}}
+    rows = [row if row["answer_json"]["citations"] else {**row, **refusing} for row in TRACES]
+    written = gates('refusal:\n  token: "not in context"\n', under_refusal="{max: 0}")
+    project.put(gates=written, trace=rows)
+    code, report = score()
+    assert (code, fixes(report)["unrecognised-refusals"]) == (
+        1,
+        "To count them as refusals, write builtin: true under refusal in the gates file.",
+    )
+    project.put(gates=written.replace("refusal:\n", "refusal:\n  builtin: true\n"))
+    assert score()[0] == 0
