@@ -83,7 +83,7 @@ class _DocumentBuilder:
         if match := yaml.reader.Reader.NON_PRINTABLE.search(text):
             line, column = text.count("\n", 0, match.start()) + 1, match.start() - text.rfind("\n", 0, match.start())
             raise YamlError(f"U+{ord(match[0]):04X} is not allowed in YAML", "Remove it.", column, line)
-        self._loader = _LOADER(text)
+        self._text, self._loader = text, _LOADER(text)
         self._positions: dict[str, tuple[int, int]] = {}
 
     def document(self) -> YamlDocument:
@@ -107,7 +107,10 @@ class _DocumentBuilder:
             mark = error.problem_mark or error.context_mark
             line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
             message = f"not valid YAML: {one_line(error.problem or error.context or 'cannot be read', 80)}"
-            raise YamlError(message, "Check indentation, quotes and colons on this line.", column, line) from None
+            fix = "Check indentation, quotes and colons on this line."
+            if [*self._text.split("\n"), ""][line - 1].startswith("\t", column - 1):
+                message, fix = "a tab where YAML requires spaces", "Replace it by spaces."
+            raise YamlError(message, fix, column, line) from None
 
     def _value(self, event: Event, events: Iterator[Event], pointer: str, depth: int) -> Any:
         _refuse_reuse(event)
