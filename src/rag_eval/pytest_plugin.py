@@ -61,12 +61,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     if not config.getoption("--rag-eval") or config.stash.get(_COLLECTED, False):
         return
-    gates = config.getoption("--rag-eval-gates") or "eval-gates.yml"
+    gates = _options(config).gates or "eval-gates.yml"
     folders = [arg for arg in config.args if (config.invocation_params.dir / arg.partition("::")[0]).is_dir()]
     if folders or config.getoption("--rag-eval-gates"):
-        where = ", ".join(os.path.relpath(arg) for arg in config.args)
+        where = " ".join(os.path.relpath(arg) for arg in config.args)
         fix = f"Name the file, too: pytest {where} {gates} --rag-eval"
-        raise pytest.UsageError(f"--rag-eval tests no gate, because {gates} is not in {where}. {fix}")
+        fix = fix if Path(gates).exists() else "There is no such file. To create eval-gates.yml, run: rag-eval init"
+        raise pytest.UsageError(f"--rag-eval tests no gate, because {gates} is not in '{where}'. {fix}")
 
 
 class GatesFile(pytest.File):
@@ -115,8 +116,8 @@ class Outcome(pytest.Item):
             pytest.skip(self.why)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the place of the gate or the question."""
-        return *self.place, self.name
+        """Return the place of the gate or the question, and the heading of its failure."""
+        return *self.place, f"rag-eval: {self.name}"  # pytest -v would print the dots of a bare name as ::
 
 
 def _scored(options: Options) -> Report:

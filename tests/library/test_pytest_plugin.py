@@ -112,11 +112,11 @@ def test_an_empty_option_is_refused(folder, name):
     [
         (
             ("tests", "--rag-eval"),
-            "because eval-gates.yml is not in tests. Name the file, too: pytest tests eval-gates",
+            "because eval-gates.yml is not in 'tests'. Name the file, too: pytest tests eval-gates",
         ),
-        (("tests", "--rag-eval", "--rag-eval-gates", "none.yml"), "because none.yml is not in tests. Name the file,"),
-        (("tests/test_one.py", "--rag-eval", "--rag-eval-gates", "none.yml"), "none.yml is not in tests/test_one.py"),
-        (("--rag-eval", "--rag-eval-gates", "none.yml"), "because none.yml is not in .. Name"),
+        (("tests", "--rag-eval", "--rag-eval-gates", "none.yml"), "because none.yml is not in 'tests'. There is no such file."),
+        (("tests/test_one.py", "--rag-eval", "--rag-eval-gates", "none.yml"), "none.yml is not in 'tests/test_one.py'"),
+        (("--rag-eval", "--rag-eval-gates", "none.yml"), "because none.yml is not in '.'. There"),
         (("tests", "eval-gates.yml", "--rag-eval"), ""),
         (("tests/test_one.py::test_one", "--rag-eval"), ""),
     ],
@@ -153,6 +153,20 @@ def test_a_test_a_gate_is_collected_with_its_line(folder):
             assert metric in text[int(case.get("line"))], name
     assert {"completeness.missing ≤ 0", "completeness.unknown ≤ 0"} <= cases.keys()
     assert next(name for name, case in cases.items() if case.find("failure") is not None) == "precision ≥ 0.8"
+
+
+def test_a_folder_below_the_gates_file_names_it_as_pytest_needs_it(folder):
+    put(folder / "tests/test_one.py", "def test_one():\n    assert True\n")
+    put(folder / "tests/pytest.ini", "[pytest]\n")
+    words = ("--rag-eval", "--rootdir=tests", "-c", "tests/pytest.ini")
+    command = re.search(r"pytest (tests \S+) --rag-eval", outcome(folder, "tests", *words)[1])
+    assert command[1] == "tests eval-gates.yml"
+    assert outcome(folder, *command[1].split(), *words)[0] == 0
+
+
+def test_the_names_of_gates_keep_their_dots(folder):
+    (folder / "test_gate.py").unlink()
+    assert "eval-gates.yml::precision ≥ 0.8 PASSED" in outcome(folder, "--rag-eval", "-vv")[1]
 
 
 def test_gates_are_collected_only_if_asked_for(folder):
