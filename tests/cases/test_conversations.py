@@ -69,6 +69,9 @@ def test_a_turn_that_no_item_has_is_a_problem(tmp_path, capsys):
     traces.write_text(traces.read_text() + json.dumps(trace("A", 9)) + "\n")
     assert main(["score", "--gold", str(gold), "--trace", str(traces)]) == 2
     assert "no gold item is turn 9 of 'A'" in capsys.readouterr().err
+    traces.write_text(json.dumps({name: value for name, value in trace("A", 9).items() if name != "turn"}) + "\n")
+    assert main(["score", "--gold", str(gold), "--trace", str(traces)]) == 2
+    assert "'conversation' is there without 'turn'. Give the trace the qid" in capsys.readouterr().err
 
 
 def test_a_turn_that_two_items_have_is_a_problem(tmp_path, capsys):

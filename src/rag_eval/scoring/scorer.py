@@ -204,6 +204,8 @@ class QuestionIndex:
     def _match(self, trace: Trace) -> tuple[str | None, str]:
         """Return the qid of the gold item with the turn or the question of a trace."""
         if trace.conversation:
+            if trace.turn is None:
+                return None, "'conversation' is there without 'turn'"
             match = self._at_turn(trace)
             return match, "" if match else f"no gold item is turn {trace.turn} of {quoted(trace.conversation)}"
         question = trace.q or trace.question
