@@ -18,7 +18,7 @@ from depth import examples
 from gitrepo import Repo
 from project import apart
 from rag_eval.analysis.history import Contrast, GoldCounts, Point, Reading, Series, flaky, gated_metrics, history, point
-from rag_eval.api import Options, run
+from rag_eval.api import Options, run, score
 from rag_eval.readers.report_file import read_report
 from rag_eval.rendering import history as trend
 from rag_eval.rendering.document import PLAIN
@@ -480,6 +480,18 @@ def test_a_folder_is_read_in_the_order_of_its_numbers(rag, folder):
 def test_the_largest_step_of_a_drift_is_a_drop(rag, folder):
     out = " ".join(rag("history", "precision", folder)[1].split())
     assert "slow drift. No single step from one report to the next is significant; the largest drop is 0.067." in out
+
+
+def test_a_significant_change_whose_interval_contains_0_is_explained(rag, tmp_path):
+    gold = [
+        {"qid": f"Q{n}", "question": "?", "answerable": True, "gold_claim_substr": [], "gold_citations": ["a", "b"]}
+        for n in range(9)
+    ]
+    for name, ids in (("1", ["a", "b"]), ("2", ["a"])):
+        rows = [{"qid": f"Q{n}", "q": "?", "retrieved_ids": ids, "answer": "x"} for n in range(9)]
+        (tmp_path / f"{name}.json").write_text(json.dumps(score(gold, rows).to_dict()), "utf-8")
+    out = " ".join(rag("history", "recall@5", tmp_path)[1].split())
+    assert "recall@5: significant, although the interval, which assumes nothing about the scores" in out
 
 
 @pytest.mark.parametrize("form", FORMS)

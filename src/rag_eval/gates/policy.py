@@ -114,6 +114,11 @@ class Comparison(NamedTuple):
             return "not significant"
         return "worse" if self.regression > 0 else "better"
 
+    @property
+    def is_wide(self) -> bool:
+        """Return whether the difference is significant, although its interval contains 0."""
+        return self.result in ("worse", "better") and (self.low or 0) <= 0 <= (self.high or 0)
+
     def change(self, better: str) -> tuple[float, float | None, float | None]:
         """Return the change of the value and the ends of its interval: positive numbers are a rise.
 

@@ -12,6 +12,7 @@ from rag_eval.common.version import __version__
 from rag_eval.gates.policy import SPENDING
 from rag_eval.rendering import write_page
 from rag_eval.rendering.document import (
+    WIDE,
     Paragraph,
     Section,
     Table,
@@ -45,7 +46,6 @@ _COLUMNS = ("change", "interval", "p", "p (Holm)", "better", "worse", "same", "r
 _PERTURBATIONS = ["perturbation", "effect on the run", "cases", "stopped from", "by"]
 _ERRORS = ["gate", "test", "n", "noise", "fails unchanged", "fails at 3/4 of the margin", "misses a drop"]
 _CATCHES = ["gate or finding", "perturbation", "caught from", "effect"]
-_WIDE = "Significant, although the interval, which assumes nothing about the scores and so is wider, contains 0"
 _ARROW = {"higher": "↑", "lower": "↓"}
 
 
@@ -167,7 +167,7 @@ def _differences(comparison: SideBySide, index: int, run: Standing, formatter: T
     title = " against ".join(formatter.code(item.name, _NAME) for item in (run, comparison.runs[comparison.base]))
     blocks = paragraphs(f"Equal in every case: {some(equal, _NAMED, formatter.code)}." if equal else "")
     blocks += table_of(title, ["metric", *_COLUMNS], rows)
-    blocks += paragraphs(f"{_WIDE}: {some(wide, _NAMED, formatter.code)}." if wide else "")
+    blocks += paragraphs(f"Significant{WIDE}: {some(wide, _NAMED, formatter.code)}." if wide else "")
     if run.flips:
         cut = [f"The first {_FLIPS} are shown; --format json has all."] if len(run.flips) > _FLIPS else []
         flips = [

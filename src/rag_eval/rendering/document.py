@@ -24,6 +24,7 @@ COMMIT = 12
 """The number of characters of a commit that are shown."""
 SMALL, FEW = "†", "‡"
 """Mark a value whose cases are too few for its interval, and a slice that has too few to be judged."""
+WIDE = ", although the interval, which assumes nothing about the scores and so is wider, contains 0"
 SMALL_MEANING = f"{SMALL} small sample: too few cases to reach the stated confidence."
 
 

@@ -18,6 +18,7 @@ from rag_eval.rendering.document import (
     PLAIN,
     SMALL,
     SMALL_MEANING,
+    WIDE,
     Table,
     TextFormatter,
     bullets,
@@ -196,7 +197,7 @@ def _notes_of(report: Report, gate: GateResult, formatter: TextFormatter) -> Ite
     if gate.unclear:
         yield f"inconclusive, {_inconclusive_reason(report, gate)}"
     if gate.outcome == "failed" and (p := _p_value(report, gate)):
-        yield f"significant, {p}"
+        yield f"significant, {p}{WIDE if comparison and comparison.is_wide else ''}"
     if comparison is None:
         return
     if is_underpowered(gate):

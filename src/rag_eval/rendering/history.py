@@ -9,6 +9,7 @@ from rag_eval.common.escaping import json_text, quantity, some
 from rag_eval.rendering import write_page
 from rag_eval.rendering.document import (
     COMMIT,
+    WIDE,
     Block,
     Paragraph,
     Section,
@@ -122,6 +123,8 @@ def trend_remarks(series: Series, formatter: TextFormatter) -> Iterator[str]:
     def size(contrast: Contrast) -> str:
         return format_signed(contrast.comparison.regression or 0.0, series.metric).removeprefix("+")
 
+    if series.oldest is not None and series.oldest.comparison.is_wide:
+        yield f"{metric}: significant{WIDE}."
     if series.slow:
         largest = f"the largest {loss} is {size(step)}" if step else "there is none"
         yield f"{metric}: slow drift. No single step from one report to the next is significant; {largest}."
