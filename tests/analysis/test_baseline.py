@@ -90,7 +90,7 @@ def test_runs_that_the_baseline_does_not_have_are_not_called_unchanged(project, 
     assert (score.code, gate(report)["outcome"], report["flips"]) == (1, "no_data", [])
     assert (report["baseline"]["cases"], report["baseline"]["unpaired"]) == (8, 8)
     text = render(from_json(report), "markdown")
-    assert "the baseline lacks some of the runs; first renew it with the same runs" in text
+    assert "the baseline has no runs of these names; name runs as it does, or first renew it" in text
     assert "**No case to compare.**" in text
     assert "8 questions in both with the same gold item, 8 of them without a run of the same name" in text
     assert "newly broken" not in text
@@ -146,7 +146,11 @@ def test_where_there_is_no_baseline_it_is_said_and_the_gate_fails(project, score
     (project.path / BASELINE).unlink()
     report = score()
     assert (score.code, codes(report), gate(report)["outcome"]) == (1, ["no-baseline"], "no_data")
-    assert (gate(report)["why"], report["baseline"], report["flips"]) == ("there is no baseline", None, [])
+    assert (gate(report)["why"], report["baseline"], report["flips"]) == (
+        "there is no baseline; see docs/baselines.md",
+        None,
+        [],
+    )
 
 
 def test_a_baseline_that_is_asked_for_has_to_be_there(project, score):

@@ -110,7 +110,7 @@ def test_runs_of_other_names_are_not_compared_and_the_gate_says_why():
     once = questions("precision", [1] * 20)
     (alone,) = judged(copied(once, 3), once, DROP)
     assert (alone.outcome, alone.comparison) == ("no_data", None)
-    assert alone.why == "the baseline lacks some of the runs; first renew it with the same runs"
+    assert alone.why == "the baseline has no runs of these names; name runs as it does, or first renew it"
     both = copied(once, 2), copied(once, 3)
     assert judged(*both, DROP)[0].outcome == "passed"
     assert (evidence(*both).unpaired, evidence(copied(once, 3), once).unpaired, evidence(once).unpaired) == (0, 20, 0)

@@ -48,7 +48,7 @@ def test_a_run_is_added_once_a_baseline_with_it_is_merged(project, score):
     code, report = score("--base=main")
     assert (code, report["gates"][1]["why"]) == (
         1,
-        "the baseline lacks some of the runs; first renew it with the same runs",
+        "the baseline has no runs of these names; name runs as it does, or first renew it",
     )
     renew_baseline(project, score)
     renewed = (project.path / BASELINE).read_text("utf-8")

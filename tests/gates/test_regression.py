@@ -151,7 +151,7 @@ def test_alpha_is_the_level(alpha, outcome):
 @pytest.mark.parametrize(
     ("why", "before", "contracts"),
     [
-        ("there is no baseline", None, None),
+        ("there is no baseline; see docs/baselines.md", None, None),
         (
             "the baseline has no value of it, or defines it differently; with baseline.trace, it is scored again",
             questions("precision", [1]),
@@ -434,6 +434,7 @@ def test_a_latency_that_tripled_is_named_with_the_gate_that_would_have_seen_it()
     (result,) = unguarded(slower)
     assert (result.code, result.level) == ("ungated-regression", "warning")
     assert "latency_total_ms" in result.message
+    assert result.message.endswith(" ms")
     assert "max_rise: " in result.fix
     assert ".max" not in result.message  # a maximum estimates nothing
 

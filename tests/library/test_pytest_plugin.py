@@ -114,7 +114,10 @@ def test_an_empty_option_is_refused(folder, name):
             ("tests", "--rag-eval"),
             "because eval-gates.yml is not in 'tests'. Name the file, too: pytest tests eval-gates",
         ),
-        (("tests", "--rag-eval", "--rag-eval-gates", "none.yml"), "because none.yml is not in 'tests'. There is no such file."),
+        (
+            ("tests", "--rag-eval", "--rag-eval-gates", "none.yml"),
+            "because none.yml is not in 'tests'. There is no such file.",
+        ),
         (("tests/test_one.py", "--rag-eval", "--rag-eval-gates", "none.yml"), "none.yml is not in 'tests/test_one.py'"),
         (("--rag-eval", "--rag-eval-gates", "none.yml"), "because none.yml is not in '.'. There"),
         (("tests", "eval-gates.yml", "--rag-eval"), ""),

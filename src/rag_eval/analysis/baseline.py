@@ -186,7 +186,7 @@ def ungated_regressions(
     for row in regressions:
         name, metric = row.measure.name, row.measure.metric
         drop = (row.comparison and row.comparison.regression) or 0.0
-        moves.append(f"{name} from {_shown(row, 'baseline')} to {_shown(row, 'value')}")
+        moves.append(f"{name} from {_shown(row, 'baseline')} to {_shown(row, 'value')} {metric.unit}".rstrip())
         # A margin that the drop exceeds: 0.02 of a share if that is enough, otherwise half the drop.
         margin = "0.02" if metric.bounded and drop > _USUAL_MARGIN else f"{Decimal(f'{drop / 2:.1g}'):f}"
         margins.append(f"{name}: {{{'max_drop' if metric.better == 'higher' else 'max_rise'}: {margin}}}")

@@ -204,7 +204,7 @@ def _moves(row: Tested) -> tuple[Hashable, Callable[[], Hashable]]:
 def _compare(name: str, part: str, evidence: RunEvidence) -> Tested:
     row = Tested(measure(name), part, evidence, Counter(), None)
     if evidence.baseline is None:
-        return row._replace(why="there is no baseline")
+        return row._replace(why="there is no baseline; see docs/baselines.md")
     if not evidence.comparable(name):
         why = "the baseline has no value of it, or defines it differently; with baseline.trace, it is scored again"
         return row._replace(why=why)
@@ -217,7 +217,7 @@ def _compare(name: str, part: str, evidence: RunEvidence) -> Tested:
     if pair is None:
         why = "no case is in both runs with the same gold item; with baseline.trace, changed items are compared too"
         if evidence.new_runs:
-            why = "the baseline lacks some of the runs; first renew it with the same runs"
+            why = "the baseline has no runs of these names; name runs as it does, or first renew it"
         elif pairs:
             before, after = map(set, zip(*pairs, strict=True))
             lacking = "this run" if after == {None} else "the baseline" if before == {None} else ""
