@@ -167,6 +167,10 @@ class CaseDetails(NamedTuple):
     bad: tuple[str, ...]
 
 
+Details = Mapping[tuple[str, str | None], CaseDetails]
+"""What the HTML report unfolds of a case, by its qid and run."""
+
+
 def case_details(case: Case, question: Question, gates: Mapping[str, Sequence[GateResult]]) -> CaseDetails:
     """Return a case for people, its texts masked and cut."""
     gold, trace, retrieved = case.gold, case.trace, case.trace.retrieved

@@ -6,14 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
-    from rag_eval.analysis.case_details import CaseDetails
+    from rag_eval.analysis.case_details import Details
     from rag_eval.analysis.report import Report
     from rag_eval.rendering.document import Section, TextFormatter
-
-    Details = Mapping[tuple[str, str | None], CaseDetails]
-    """What the HTML report unfolds of a case, by its qid and run."""
 
 # The first entry is a module with a function of a report, loaded at first use; the second is the file that ``--out``
 # writes.

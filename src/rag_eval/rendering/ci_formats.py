@@ -7,20 +7,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from posixpath import normpath
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from xml.etree import ElementTree as ET
 
+from rag_eval.analysis.report import Report
 from rag_eval.cases import GOOD, MEANING
 from rag_eval.common.escaping import json_text, one_line, unbracketed
 from rag_eval.common.paths import GATES_FILES
+from rag_eval.gates.policy import GateResult
+from rag_eval.gates.results import Question
 from rag_eval.rendering.document import PLAIN
 from rag_eval.rendering.gates_table import format_bound, format_cases, format_outcome, reason
 from rag_eval.rendering.summary import headline
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
-    from rag_eval.gates.policy import GateResult
-    from rag_eval.gates.results import Question
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LONGEST, _MOST_TESTS = 1000, 10_000

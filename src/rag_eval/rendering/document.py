@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from rag_eval.common.escaping import one_line
+from rag_eval.gates.policy import GateResult
+from rag_eval.gates.results import MetricResult
 from rag_eval.metrics import column_of, of_column
 from rag_eval.stats.tally import DECIMALS, as_fraction, round_for_display
-
-if TYPE_CHECKING:
-    from rag_eval.gates.policy import GateResult
-    from rag_eval.gates.results import MetricResult
 
 _NARROW, _RARE = 0.05, 0.01
 _SIGNIFICANT = 2

@@ -7,18 +7,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from rag_eval.analysis.report import Report
 from rag_eval.common.escaping import quantity, some
 from rag_eval.gates.evidence import has_several_runs
-from rag_eval.gates.policy import MARGINS
+from rag_eval.gates.policy import MARGINS, GateResult
 from rag_eval.gates.regression import drop_to_detect, is_underpowered
+from rag_eval.gates.results import MetricResult
 from rag_eval.metrics import column_of, of_column
 from rag_eval.rendering.document import (
     PLAIN,
     SMALL,
     SMALL_MEANING,
     WIDE,
+    Block,
     Table,
     TextFormatter,
     bullets,
@@ -36,14 +38,7 @@ from rag_eval.rendering.document import (
 )
 from rag_eval.stats.tally import as_fraction, round_for_display
 
-if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
-    from rag_eval.gates.policy import GateResult
-    from rag_eval.gates.results import MetricResult
-    from rag_eval.rendering.document import Block
-
-    Deltas = Mapping[tuple[str, str, str], str]
-
+Deltas = Mapping[tuple[str, str, str], str]
 _WHY = 120  # characters of the reason why a gate has no data
 _TOKEN = re.compile("[a-z]+[0-9]*")
 _ABBREVIATIONS = {

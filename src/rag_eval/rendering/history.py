@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rag_eval.analysis.history import Contrast, Flaky, Point, Reading, Series
 from rag_eval.common.escaping import json_text, quantity, some
 from rag_eval.rendering import write_page
 from rag_eval.rendering.document import (
@@ -23,9 +24,6 @@ from rag_eval.rendering.document import (
     paragraphs,
     table_of,
 )
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.history import Contrast, Flaky, Point, Reading, Series
 
 _BARS = "▁▂▃▄▅▆▇█"
 _READINGS, _SPARKS = 20, 40

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from sys import intern
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -22,9 +22,7 @@ from rag_eval.gates.results import MetricResult, Question, QuestionList, Questio
 from rag_eval.gates.selection import RunScope
 from rag_eval.metrics import METRICS
 from rag_eval.scoring.scorer import Completeness
-
-if TYPE_CHECKING:
-    from rag_eval.stats.tally import JsonScore
+from rag_eval.stats.tally import JsonScore
 
 _RECORDS: dict[str, Callable[..., Any]] = {
     "gates": GateResult,

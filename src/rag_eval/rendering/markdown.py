@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from rag_eval.analysis.report import Report
 from rag_eval.common.escaping import markdown as safe
 from rag_eval.common.escaping import one_line, prose, quantity, untabled
+from rag_eval.errors import InputError
 from rag_eval.rendering import cases, gates_table, metrics_tables, summary
-from rag_eval.rendering.document import Paragraph, Table, TextFormatter
+from rag_eval.rendering.document import Block, Paragraph, Section, Table, TextFormatter
 
-if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
-    from rag_eval.errors import InputError
-    from rag_eval.rendering.document import Block, Section
-
-    _Size = Callable[[str], int]
-
+_Size = Callable[[str], int]
 _SIGNS = {"passed": "✅", "failed": "❌", "inconclusive": "🟡", "no_data": "⬜", "warning": "⚠️"}
 _SIGNS |= {"error": "❌", "looser": "🔓", "stricter": "🔒", "neutral": "➖"}
 _SLICE, _NAME, _SENTENCE = 60, 200, 1_000

@@ -5,19 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from rag_eval.analysis.report import Report, SliceResult
 from rag_eval.common.escaping import quantity
 from rag_eval.gates.evidence import has_several_runs
+from rag_eval.gates.policy import GateResult
+from rag_eval.gates.results import MetricResult
 from rag_eval.metrics import PERSPECTIVES, column_of, measure
 from rag_eval.rendering.document import (
     FEW,
     SMALL,
     SMALL_MEANING,
+    Block,
     Paragraph,
     Table,
+    TextFormatter,
     format_metric_interval,
     format_number,
     more,
@@ -27,14 +31,7 @@ from rag_eval.rendering.document import (
 from rag_eval.rendering.gates_table import format_count, format_metric_value, format_value
 from rag_eval.scoring.aggregations import FOLDS
 
-if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report, SliceResult
-    from rag_eval.gates.policy import GateResult
-    from rag_eval.gates.results import MetricResult
-    from rag_eval.rendering.document import Block, TextFormatter
-
-    Bounds = Mapping[tuple[str, str, float | None], GateResult]
-
+Bounds = Mapping[tuple[str, str, float | None], GateResult]
 _CUT = re.compile("@[0-9]+$")
 _COLUMNS = 20
 _SHADES = (0.05, 0.15, 0.3)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from rag_eval.analysis.case_details import KIND, Row, case_details, failed_cases, failed_row, gates_by_column
+from rag_eval.analysis.case_details import KIND, Details, Row, case_details, failed_cases, failed_row, gates_by_column
 from rag_eval.analysis.report import Report
 from rag_eval.cases import Case
 from rag_eval.common.escaping import quantity
@@ -21,9 +20,6 @@ from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.rendering.cases import by_urgency
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options
-
-if TYPE_CHECKING:
-    from rag_eval.rendering import Details
 
 _UNFOLDED = 1_000
 

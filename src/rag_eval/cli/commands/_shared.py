@@ -18,8 +18,8 @@ from rag_eval.common.writing import write_together
 from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
+    from rag_eval.analysis.case_details import Details
     from rag_eval.analysis.report import Report
-    from rag_eval.rendering import Details
     from rag_eval.run.options import Options
 
 STDIN = "<stdin>"

@@ -6,14 +6,18 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from rag_eval.analysis.report import run_date, system_commit
+from rag_eval.analysis.case_details import CaseDetails, Details, Source
+from rag_eval.analysis.history import Flaky, Point, Series
+from rag_eval.analysis.report import Report, run_date, system_commit
+from rag_eval.analysis.runs import Repeats, SideBySide
 from rag_eval.cases import GOOD, MEANING, STAGE
 from rag_eval.common.escaping import hypertext, one_line, quantity
 from rag_eval.common.version import __version__
 from rag_eval.contract.settings import MOST
 from rag_eval.gates.evidence import has_several_runs
+from rag_eval.gates.results import Question
 from rag_eval.rendering import cases, gates_table, metrics_tables, summary
 from rag_eval.rendering import history as trend
 from rag_eval.rendering.comparison import repeats_sections, sections
@@ -37,15 +41,7 @@ from rag_eval.rendering.html.element import (
 )
 from rag_eval.rendering.html.element import table as write_table
 from rag_eval.rendering.html.element import write_blocks as write
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.case_details import CaseDetails, Source
-    from rag_eval.analysis.history import Flaky, Point, Series
-    from rag_eval.analysis.report import Report
-    from rag_eval.analysis.runs import Repeats, SideBySide
-    from rag_eval.gates.results import Question
-    from rag_eval.rendering import Details
-    from rag_eval.textual.leaks import Segment
+from rag_eval.textual.leaks import Segment
 
 _ALL = 1_000_000_000
 _TREND = "RAG evaluation over time"

@@ -13,13 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import repeat, zip_longest
 from pkgutil import get_data
-from typing import TYPE_CHECKING
 
 from rag_eval.common.escaping import hypertext, one_line
-from rag_eval.rendering.document import Paragraph, Table, TextFormatter
-
-if TYPE_CHECKING:
-    from rag_eval.rendering.document import Block, Section
+from rag_eval.rendering.document import Block, Paragraph, Section, Table, TextFormatter
 
 _VOID = frozenset({"meta", "input", "br", "hr"})
 _CUT = 1_000

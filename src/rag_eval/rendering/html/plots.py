@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from math import ceil, floor, isfinite, log10
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from rag_eval.analysis.history import Series
+from rag_eval.analysis.report import Report
 from rag_eval.gates.policy import MARGINS, SPENDING
+from rag_eval.gates.weighted_score import Front
 from rag_eval.rendering import metrics_tables
 from rag_eval.rendering.document import COMMIT, format_number, more, unit
 from rag_eval.rendering.gates_table import (
@@ -35,11 +38,6 @@ from rag_eval.rendering.html.element import (
     visible,
     write_blocks,
 )
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.history import Series
-    from rag_eval.analysis.report import Report
-    from rag_eval.gates.weighted_score import Front
 
 Ends = tuple[float, float]
 
