@@ -6,7 +6,6 @@ Numbers with a point stay :class:`~decimal.Decimal`, as written: a threshold of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -17,12 +16,17 @@ from rag_eval.common.escaping import one_line
 from rag_eval.readers.source import Reader
 from rag_eval.readers.strict_json import JsonError, decode, escape_key
 
-Event = Any
-
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})", re.ASCII)
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)?\.[0-9]+|-?(0|[1-9][0-9]*)\.", re.ASCII)
 _DEPTH = 32
+_OPENING = (
+    yaml.BlockMappingStartToken,
+    yaml.BlockSequenceStartToken,
+    yaml.FlowMappingStartToken,
+    yaml.FlowSequenceStartToken,
+)
+_CLOSING = yaml.BlockEndToken, yaml.FlowMappingEndToken, yaml.FlowSequenceEndToken
 _CONSTANTS = {
     "tag:yaml.org,2002:null": lambda _: None,
     "tag:yaml.org,2002:bool": lambda text: text.lower() in ("true", "yes", "on"),
@@ -48,7 +52,25 @@ class YamlDocument(Struct, frozen=True):
 
 def parse(text: str) -> YamlDocument:
     """Return the one document of ``text``; an empty text is an empty mapping. Raise :class:`YamlError`."""
-    return _DocumentBuilder(text).document()
+    # libyaml would report errors while it reads on, and give the position in bytes.
+    if match := yaml.reader.Reader.NON_PRINTABLE.search(text):
+        line, column = text.count("\n", 0, match.start()) + 1, match.start() - text.rfind("\n", 0, match.start())
+        raise YamlError(f"U+{ord(match[0]):04X} is not allowed in YAML", "Remove it.", column, line)
+    positions: dict[str, tuple[int, int]] = {}
+    try:
+        _check_tokens(text)
+        node = _LOADER(text).get_single_node()
+    except yaml.composer.ComposerError as error:
+        raise _refusal(error.problem_mark, "a second document begins here", "Keep one document per file.") from None
+    except yaml.MarkedYAMLError as error:
+        line, column = _position(error.problem_mark or error.context_mark)
+        message = f"not valid YAML: {one_line(error.problem or error.context or 'cannot be read', 80)}"
+        hint = "Check indentation, quotes and colons on this line."
+        if [*text.split("\n"), ""][line - 1].startswith("\t", column - 1):
+            message, hint = "a tab where YAML requires spaces", "Replace it by spaces."
+        raise YamlError(message, hint, column, line) from None
+    value = None if node is None else _value(node, "", positions)
+    return YamlDocument({} if value is None else value, positions)
 
 
 def read_mapping(reader: Reader, path: str) -> dict[str, Any]:
@@ -77,95 +99,55 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, Decimal) else value
 
 
-class _DocumentBuilder:
-    def __init__(self, text: str) -> None:
-        # libyaml would report errors while it reads on, and give the position in bytes.
-        if match := yaml.reader.Reader.NON_PRINTABLE.search(text):
-            line, column = text.count("\n", 0, match.start()) + 1, match.start() - text.rfind("\n", 0, match.start())
-            raise YamlError(f"U+{ord(match[0]):04X} is not allowed in YAML", "Remove it.", column, line)
-        self._text, self._loader = text, _LOADER(text)
-        self._positions: dict[str, tuple[int, int]] = {}
-
-    def document(self) -> YamlDocument:
-        events = self._events()
-        next(events)
-        first = next(events)
-        if isinstance(first, yaml.StreamEndEvent):
-            return YamlDocument({}, {})
-        value = self._value(next(events), events, "", 0)
-        next(events)
-        extra = next(events)
-        if not isinstance(extra, yaml.StreamEndEvent):
-            raise _refusal(extra, "a second document begins here", "Keep one document per file.")
-        return YamlDocument({} if value is None else value, self._positions)
-
-    def _events(self) -> Iterator[Event]:
-        try:
-            while self._loader.check_event():
-                yield self._loader.get_event()
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-            message = f"not valid YAML: {one_line(error.problem or error.context or 'cannot be read', 80)}"
-            fix = "Check indentation, quotes and colons on this line."
-            if [*self._text.split("\n"), ""][line - 1].startswith("\t", column - 1):
-                message, fix = "a tab where YAML requires spaces", "Replace it by spaces."
-            raise YamlError(message, fix, column, line) from None
-
-    def _value(self, event: Event, events: Iterator[Event], pointer: str, depth: int) -> Any:
-        _refuse_reuse(event)
-        if depth > _DEPTH:
-            raise _refusal(event, f"nested deeper than {_DEPTH} levels", "Flatten the value.")
-        self._positions[pointer] = _position(event)
-        if isinstance(event, yaml.MappingStartEvent):
-            return self._mapping(events, pointer, depth)
-        if isinstance(event, yaml.SequenceStartEvent):
-            values: list[Any] = []
-            while not isinstance(event := next(events), yaml.SequenceEndEvent):
-                values.append(self._value(event, events, f"{pointer}/{len(values)}", depth + 1))
-            return values
-        return self._scalar(event)
-
-    def _mapping(self, events: Iterator[Event], pointer: str, depth: int) -> dict[str, Any]:
-        value: dict[str, Any] = {}
-        while not isinstance(event := next(events), yaml.MappingEndEvent):
-            _refuse_reuse(event)
-            if not isinstance(event, yaml.ScalarEvent):
-                raise _refusal(event, "a key that is not text", "Use a plain name as the key.")
-            key = str(event.value)
-            if key in value:
-                raise _refusal(event, f"the key '{one_line(key, 60)}' occurs twice", "Keep one of them.")
-            below = f"{pointer}/{escape_key(key)}"
-            value[key] = self._value(next(events), events, below, depth + 1)
-            self._positions[below] = _position(event)
-        return value
-
-    def _scalar(self, event: Event) -> Any:
-        text: str = event.value
-        if not event.implicit[0]:
-            return text
-        tag = self._loader.resolve(yaml.ScalarNode, text, (True, False))
-        if tag not in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
-            return _CONSTANTS.get(tag, str)(text)
-        if _INTEGER.fullmatch(text):
-            return int(text)
-        if _DECIMAL.fullmatch(text):
-            return Decimal(text)
-        hint = "Write it like 5 or 0.80, or in quotes if it is text."
-        raise _refusal(event, f"'{one_line(text, 40)}' is not a plain number", hint)
+def _check_tokens(text: str) -> None:
+    """Refuse anchors, aliases, tags and deep nesting before the parser resolves or descends into them."""
+    depth = 0
+    for token in yaml.scan(text, Loader=_LOADER):
+        if isinstance(token, (yaml.AnchorToken, yaml.AliasToken)):
+            raise _refusal(token.start_mark, "anchors and aliases are not allowed", "Write the value itself.")
+        if isinstance(token, yaml.TagToken):
+            raise _refusal(token.start_mark, "tags are not allowed", "Remove the tag that begins with '!'.")
+        depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
+        if depth > _DEPTH + 1:
+            raise _refusal(token.start_mark, f"nested deeper than {_DEPTH} levels", "Flatten the value.")
 
 
-def _refuse_reuse(event: Event) -> None:
-    if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-        raise _refusal(event, "anchors and aliases are not allowed", "Write the value itself.")
-    if getattr(event, "tag", None):
-        raise _refusal(event, "tags are not allowed", "Remove the tag that begins with '!'.")
+def _value(node: Any, pointer: str, positions: dict[str, tuple[int, int]]) -> Any:
+    """Return the value of a node, and add the positions in it."""
+    positions[pointer] = _position(node.start_mark)
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(item, f"{pointer}/{index}", positions) for index, item in enumerate(node.value)]
+    if isinstance(node, yaml.ScalarNode):
+        return _scalar(node)
+    value: dict[str, Any] = {}
+    for key_node, item in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise _refusal(key_node.start_mark, "a key that is not text", "Use a plain name as the key.")
+        key = str(key_node.value)
+        if key in value:
+            raise _refusal(key_node.start_mark, f"the key '{one_line(key, 60)}' occurs twice", "Keep one of them.")
+        below = f"{pointer}/{escape_key(key)}"
+        value[key] = _value(item, below, positions)
+        positions[below] = _position(key_node.start_mark)
+    return value
 
 
-def _position(event: Event) -> tuple[int, int]:
-    return event.start_mark.line + 1, event.start_mark.column + 1
+def _scalar(node: Any) -> Any:
+    text: str = node.value
+    if node.tag not in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
+        return _CONSTANTS.get(node.tag, str)(text)
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _DECIMAL.fullmatch(text):
+        return Decimal(text)
+    hint = "Write it like 5 or 0.80, or in quotes if it is text."
+    raise _refusal(node.start_mark, f"'{one_line(text, 40)}' is not a plain number", hint)
 
 
-def _refusal(event: Event, message: str, hint: str) -> YamlError:
-    line, column = _position(event)
+def _position(mark: Any) -> tuple[int, int]:
+    return (mark.line + 1, mark.column + 1) if mark else (1, 1)
+
+
+def _refusal(mark: Any, message: str, hint: str) -> YamlError:
+    line, column = _position(mark)
     return YamlError(message, hint, column, line)
