@@ -133,7 +133,7 @@ def test_problems_are_those_of_one_process(large, threads, tmp_path):
 
 def problem(path, **more):
     result = reader(**more)
-    assert result.open(path) is None
+    assert not result.open(path).is_open
     return str(result.ledger.problems[0])
 
 
@@ -145,7 +145,7 @@ def test_a_url_without_the_engine_says_what_to_do():
 
 def test_no_url_leads_out_of_a_workspace(tmp_path):
     result = reader(str(tmp_path))._replace(urls=True)
-    assert result.open("memory://bucket/trace.jsonl") is None
+    assert not result.open("memory://bucket/trace.jsonl").is_open
     assert "is a URL" in result.ledger.problems[0].message
 
 

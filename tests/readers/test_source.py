@@ -18,10 +18,7 @@ zstd = pytest.importorskip("backports.zstd" if sys.version_info < (3, 14) else "
 def numbered(path, root=None, **limits):
     """Lines with their numbers, and what was complained about."""
     result = reader(root, **limits)
-    source = result.open(path)
-    if source is None:
-        return [], said(result.ledger, path)
-    with source:
+    with result.open(path) as source:
         return list(source.lines()), said(result.ledger, path)
 
 

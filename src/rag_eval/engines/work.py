@@ -83,10 +83,7 @@ def _in_ranges(task: Task) -> Scorer | None:
     is_dask = task.execution.engine == "dask"
     if task.path in task.reader.contents or not (is_dask or _file_size(task.path) >= LARGE):
         return None
-    source = task.reader.silent().open(task.path)
-    if source is None:
-        return None
-    with source:
+    with task.reader.silent().open(task.path) as source:
         if source.plain is None or source.is_array:
             return None
         scorer: Scorer | None = import_module(ENGINES[task.execution.engine]).run(task, source.plain, source.size)

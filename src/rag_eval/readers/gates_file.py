@@ -327,10 +327,7 @@ def with_verdicts(
 
 def read_verdicts(reader: Reader, path: str, digest: Digest | None = None) -> Iterator[tuple[Row, int]]:
     """Yield the rows with their lines; the last row of a hash counts. Rows that contradict themselves are problems."""
-    source = reader.open(path, digest)
-    if source is None:
-        return
-    with source:
+    with reader.open(path, digest) as source:
         for number, row in read_rows(reader, source, Contract("verdict", reader.limits.depth)):
             if fault := _contradiction(row):
                 reader.ledger.problem(path, number, "", fault, "Remove the row and run rag-eval judge again.")

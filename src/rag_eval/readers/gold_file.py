@@ -73,10 +73,7 @@ def _entries(reader: Reader, path: str, digest: Digest | None, *, with_rows: boo
         for line, row in foreign_gold(reader, path, "labels", digest):
             yield Gold.from_row(row, line), row
         return
-    source = reader.open(path, digest)
-    if source is None:
-        return
-    with source:
+    with reader.open(path, digest) as source:
         if source.is_array and is_golden(source.head):
             from rag_eval.readers.import_inputs import foreign_gold
 
@@ -165,10 +162,7 @@ def read_gold_set(reader: Reader, path: str, digest: Digest | None = None) -> Go
 
         rows = foreign_gold(reader.silent(), path, "labels")
         return GoldSet(golds, {row["qid"]: item_hash(written(row).encode()) for _, row in rows}, "folder")
-    source = reader.silent().open(path)
-    if source is None:  # it was removed since
-        return GoldSet(golds, {}, "lines")
-    with source:
+    with reader.silent().open(path) as source:
         items: Iterable[bytes] = (line.removesuffix(b"\r") for _, line in source.lines())
         if source.is_array:
             items = [item for _, item in sources(source.whole() or b"")]

@@ -47,23 +47,20 @@ class Files:
         """Yield number and bytes of each line that is not blank, however long it is."""
         limits = self._reader.limits
         reader = self._reader._replace(limits=limits._replace(line_mib=limits.whole_mib))
-        source = reader.open(path, self._new_digest(path))
-        if source is not None:
-            with source:
-                yield from source.lines()
+        with reader.open(path, self._new_digest(path)) as source:
+            yield from source.lines()
 
     def blocks(self, path: str, *, shown: bool = True) -> Iterator[bytes]:
         """Yield the bytes of a file, decompressed, as they are read; ``shown`` if they count as progress."""
-        source, lines = self._reader.open(path, self._new_digest(path)), 0
-        if source is not None:
-            with source:
-                for block in source.blocks():
-                    yield block
-                    if shown and self._watch:
-                        self._watch.advance(len(block))
-                    lines += block.count(b"\n")
-                    if lines > self._reader.limits.lines:
-                        return self._reader.ledger.problem(path, *too_many_lines(self._reader.limits))
+        lines = 0
+        with self._reader.open(path, self._new_digest(path)) as source:
+            for block in source.blocks():
+                yield block
+                if shown and self._watch:
+                    self._watch.advance(len(block))
+                lines += block.count(b"\n")
+                if lines > self._reader.limits.lines:
+                    return self._reader.ledger.problem(path, *too_many_lines(self._reader.limits))
 
     def data(self, path: str) -> bytes | None:
         """Return the bytes of a file, decompressed; None with a problem if it is unreadable."""
@@ -71,17 +68,13 @@ class Files:
 
     def rows(self, path: str, schema: str) -> Numbered:
         """Yield the rows of a JSON Lines file."""
-        source = self._reader.open(path, self._new_digest(path))
-        if source is not None:
-            with source:
-                yield from read_rows(self._reader, source, Contract(schema, self._reader.limits.depth))
+        with self._reader.open(path, self._new_digest(path)) as source:
+            yield from read_rows(self._reader, source, Contract(schema, self._reader.limits.depth))
 
     def elements(self, path: str, schema: str) -> Numbered:
         """Yield the elements of a file that is one JSON array."""
-        source = self._opened or self._reader.open(path, self._new_digest(path))
-        if source is not None:
-            with source:
-                yield from array_rows(self._reader, source, schema)
+        with self._opened or self._reader.open(path, self._new_digest(path)) as source:
+            yield from array_rows(self._reader, source, schema)
 
     def value(self, path: str, schema: str) -> Row | None:
         """Return the value of a file that is one JSON object."""
@@ -139,13 +132,11 @@ def foreign_gold(
 
 def recognised(reader: Reader, path: str) -> Recognised | None:
     """Recognise the format of a file; return None for an unknown one, with a problem if it is empty or unreadable."""
-    source = reader.open(path)
-    if source is None:
-        return None
-    with source:
+    with reader.open(path) as source:
         if source.head.strip() not in (b"", b"[]"):
             return detect(source.head)
-    reader.ledger.problem(path, 0, "", "is empty", "Export it again.")
+    if source.is_open:
+        reader.ledger.problem(path, 0, "", "is empty", "Export it again.")
     return None
 
 
@@ -154,10 +145,7 @@ _OWN_FIELDS = {"gold": b'"gold_claim_substr"', "trace": b'"answer_json"'}
 
 def export_problem(reader: Reader, path: str, kind: Literal["gold", "trace"]) -> Problem | None:
     """Return one problem with the command that converts a file; None if it is no known export of another tool."""
-    source = reader.silent().open(path)
-    if source is None:
-        return None
-    with source:
+    with reader.silent().open(path) as source:
         # Rows with this field are the project's own, even if they also have a key of another tool.
         form = None if _OWN_FIELDS[kind] in source.head else detect(source.head)
     name = getattr(form, kind) if form else ""

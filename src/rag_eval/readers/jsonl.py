@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
@@ -75,13 +74,12 @@ class JsonLines(Generic[R]):
         self._is_gold = record is Gold
         self._typed: msgspec.json.Decoder[R] = msgspec.json.Decoder(record)
         self._untyped = msgspec.json.Decoder()
-        self._has_unknown_fields = False
         self._is_other_kind = False  # further rows would only repeat that
 
     def blocks(self, source: SourceFile) -> Iterator[list[R]]:
         """Yield the valid rows of a file, many at a time."""
         for first, lines in source.line_blocks():
-            records = self._block(first, lines)
+            records = self._block(lines)
             if records is None:
                 for record, _ in self._lines(first, lines):
                     yield [record]  # one by one, so that the caller's problems come before later ones
@@ -99,15 +97,9 @@ class JsonLines(Generic[R]):
             if self._is_other_kind:
                 return
 
-    def _block(self, first: int, lines: list[bytes]) -> list[R] | None:
+    def _block(self, lines: list[bytes]) -> list[R] | None:
         """Return the records of lines that are all valid; None if each line must be checked by itself."""
         try:
-            if self._has_unknown_fields and not self._is_gold:
-                rows = [self._without_unknown(self._untyped.decode(line)) for line in lines]
-                records = msgspec.convert([known for known, _ in rows], list[self._record])  # type: ignore[name-defined]
-                for number, (_, unknown) in enumerate(rows, first):
-                    self._note_unknown(number, unknown)
-                return records
             records = list(map(self._typed.decode, lines))
         except _REFUSED:
             return None
@@ -131,7 +123,6 @@ class JsonLines(Generic[R]):
                 if self._is_other_kind:
                     return
                 continue
-            self._has_unknown_fields = self._has_unknown_fields or bool(unknown)
             self._note_unknown(number, unknown)
             record.line = number
             yield record, row
@@ -206,27 +197,24 @@ def unique(golds: Iterable[Gold], ledger: ProblemCollector, path: str, make: Cal
 
 def read_traces(reader: Reader, path: str, digest: Digest | None = None) -> Iterator[list[Trace]]:
     """Yield the valid traces of a file, many at a time."""
-    with _opened(reader, path, digest) as source:
-        if source:
+    with reader.open(path, digest) as source:
+        if not _is_array(reader, source):
             yield from JsonLines(Trace, reader, path).blocks(source)
 
 
 def read_trace_rows(reader: Reader, path: str) -> Iterator[tuple[Trace, dict[str, Any]]]:
     """Yield the valid traces of a file, each with its row as it was decoded."""
-    with _opened(reader, path, None) as source:
-        if source:
+    with reader.open(path) as source:
+        if not _is_array(reader, source):
             yield from JsonLines(Trace, reader, path).rows(source)
 
 
-@contextmanager
-def _opened(reader: Reader, path: str, digest: Digest | None) -> Iterator[SourceFile | None]:
-    """Yield the source of a trace file, None with a problem if it is unreadable or an array."""
-    with reader.open(path, digest) or nullcontext() as source:
-        if source and source.is_array:
-            hint = "Write one trace per line; jq -c '.[]' does it."
-            reader.ledger.problem(path, 1, "", "is a JSON array; traces are JSON Lines", hint)
-            source = None
-        yield source
+def _is_array(reader: Reader, source: SourceFile) -> bool:
+    """Return whether a trace file is an array, which is a problem."""
+    if source.is_array:
+        hint = "Write one trace per line; jq -c '.[]' does it."
+        reader.ledger.problem(source.path, 1, "", "is a JSON array; traces are JSON Lines", hint)
+    return source.is_array
 
 
 def pair_finder(

@@ -10,7 +10,7 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, BinaryIO, NamedTuple, Protocol, Self
@@ -86,20 +86,17 @@ class Reader(NamedTuple):
         """Return the same reader with a ledger of its own, for reading that reports nothing."""
         return self._replace(ledger=ProblemCollector())
 
-    def open(self, path: str, digest: Digest | None = None) -> SourceFile | None:
-        """Return the source of ``path``, or None with the problem in the ledger."""
+    def open(self, path: str, digest: Digest | None = None) -> SourceFile:
+        """Return the source of ``path``; an empty one, with the problem in the ledger, if it cannot be opened."""
         try:
             return SourceFile(path, self, self._file(path), digest)
         except Unreadable as error:
             self.ledger.problem(path, 0, "", error.message, error.hint)
-            return None
+            return SourceFile(path, self, None)
 
     def read(self, path: str, digest: Digest | None = None, hint: str = _AS_LINES) -> bytes | None:
         """Return all bytes of ``path``, decompressed, or None with the problem in the ledger."""
-        source = self.open(path, digest)
-        if source is None:
-            return None
-        with source:
+        with self.open(path, digest) as source:
             return source.whole(hint)
 
     def has(self, path: str) -> bool:
@@ -123,14 +120,19 @@ class Reader(NamedTuple):
 
 
 class SourceFile:
-    """An open file. Use as a context manager; ``lines`` and ``whole`` read it once."""
+    """An open file, or nothing in place of one that cannot be opened.
 
-    def __init__(self, path: str, reader: Reader, file: BinaryIO, digest: Digest | None) -> None:
+    Use as a context manager; ``lines`` and ``whole`` read it once.
+    """
+
+    def __init__(self, path: str, reader: Reader, file: BinaryIO | None, digest: Digest | None = None) -> None:
+        self.is_open = file is not None
+        file = file or io.BytesIO()
         self.path, self.limits, self._ledger, self._file = path, reader.limits, reader.ledger, file
         self._stream: ByteStream = file
         self._faults: tuple[type[Exception], ...] = (OSError, EOFError, ValueError)
         self._packed = False
-        self._cut = False  # reading ended before the file did; the last line may be incomplete
+        self._cut = not self.is_open  # reading ended before the file did; the last line may be incomplete
         try:
             self.head = file.read(_BLOCK)  # the form of a file is recognised by it before the file is read
             self._begin(digest)
@@ -156,7 +158,7 @@ class SourceFile:
     @property
     def plain(self) -> BinaryIO | None:
         """Return the open file if it is not packed, so that parts of it can be read independently; otherwise None."""
-        return None if self._packed else self._file
+        return self._file if self.is_open and not self._packed else None
 
     @property
     def size(self) -> int:
@@ -207,20 +209,10 @@ class SourceFile:
                 if not line.isspace():
                     yield number, line.removesuffix(b"\n")
 
-    def lines_at(self, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield number and bytes of some lines, in their order, without their ends."""
-        rest = sorted(numbers, reverse=True)
-        for first, block in self.line_blocks():
-            while rest and rest[-1] < first + len(block):
-                number = rest.pop()
-                yield number, block[number - first].removesuffix(b"\n")
-            if not rest:
-                return
-
     def whole(self, hint: str = _AS_LINES) -> bytes | None:
         """Return all bytes; None with a problem if reading fails or exceeds ``limits.whole_mib``."""
         largest, blocks, size = self.limits.whole_mib * MIB, [], 0
-        if isinstance(self._file, io.BytesIO) and self._stream is self._file and self.size <= largest:
+        if isinstance(self._file, io.BytesIO) and self.plain is self._stream and self.size <= largest:
             return self._file.getvalue().removeprefix(BOM)  # already in memory: large files need not be copied
         for block in self.blocks():
             blocks.append(block)

@@ -51,10 +51,9 @@ def file_kind(reader: Reader, path: str) -> str:
         return "gates"
     if is_folder(reader, path):
         return "labels"
-    source = reader.open(path)
-    if source is None:
-        return ""
-    with source:
+    with reader.open(path) as source:
+        if not source.is_open:
+            return ""
         if unpacked(path).endswith(".json"):
             return json_kind(source.whole() or b"", path)
         if source.is_array:
@@ -146,14 +145,12 @@ def _gates(reader: Reader, path: str) -> str:
 
 def _jsonl(reader: Reader, path: str) -> str:
     """Validate JSON Lines of no known kind: each line must be strict JSON, and an object."""
-    source, rows = reader.open(path), 0
-    if source is None:
-        return ""
-    with source:
+    rows = 0
+    with reader.open(path) as source:
         for number, line in source.lines():
             _check_json(reader, path, number, line)
             rows += 1
-    if not rows:
+    if source.is_open and not rows:
         reader.ledger.problem(path, 0, "", "is empty", _KNOWN_FILE)
     return f"{quantity(rows, 'line')} of JSON, neither gold nor traces"
 

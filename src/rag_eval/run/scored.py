@@ -209,16 +209,13 @@ def _cases(inputs: Inputs, questions: Iterable[Question]) -> Iterator[tuple[Ques
     """Read the traces of some questions again."""
     by_line = {question.trace_line: question for question in questions}
     reader = inputs.reader.silent()
-    source = reader.open(inputs.policy.trace) if by_line else None
-    if source is None:
-        return
     settings = inputs.policy.settings
-    with source:
-        for number, line in source.lines_at(by_line):
-            question = by_line[number]
-            # It was validated during scoring.
-            trace = Trace.from_row(msgspec.json.decode(line), question.qid, number)
-            yield question, Case(inputs.golds[question.qid], trace, settings)
+    with reader.open(inputs.policy.trace) as source:
+        for number, line in source.lines() if by_line else ():
+            if question := by_line.get(number):
+                # It was validated during scoring.
+                trace = Trace.from_row(msgspec.json.decode(line), question.qid, number)
+                yield question, Case(inputs.golds[question.qid], trace, settings)
 
 
 def _draw(questions: Sequence[Question], seed: str) -> list[Question]:
