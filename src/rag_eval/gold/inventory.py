@@ -13,6 +13,7 @@ from typing import Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold
+from rag_eval.gates.selection import slices_of
 from rag_eval.gold.signoff.checking import Side, records_of_gold, unsigned
 from rag_eval.gold.signoff.identity import SignoffPolicy
 
@@ -21,7 +22,7 @@ Row = dict[str, Any]
 VERSION = 1
 TAG = r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])){0,63}"
 """A tag is a file's name: it begins with a letter or digit, does not end with a dot, and has no two dots in a row."""
-_PLAIN = ("category", "difficulty", "query_type", "multi_hop")
+_FIELDS = ("category", "difficulty", "query_type", "multi_hop", "tags")
 
 
 def counts_of(entries: Sequence[tuple[Gold, Row]]) -> dict[str, Any]:
@@ -39,31 +40,22 @@ def counts_of(entries: Sequence[tuple[Gold, Row]]) -> dict[str, Any]:
         "answerable": answerable,
         "unanswerable": len(counted) - answerable,
         "attacks": len(golds) - len(counted),
-        "slices": _slices(entries),
+        "slices": _slices(golds),
         "fields": _ranked(Counter(name for _, row in entries for name in row)),
     }
 
 
-def _slices(entries: Iterable[tuple[Gold, Row]]) -> dict[str, dict[str, dict[str, int]]]:
-    items: dict[str, Counter[str]] = {}
-    answerable: dict[str, Counter[str]] = {}
-    for gold, row in entries:
-        labels = {(name, _as_text(row[name])) for name in _PLAIN if name in row}
-        labels |= {("tags", tag) for tag in row.get("tags", ())}
-        labels |= {(f"meta.{name}", _as_text(value)) for name, value in row.get("meta", {}).items()}
-        for name, value in labels:
-            items.setdefault(name, Counter())[value] += 1
-            answerable.setdefault(name, Counter())[value] += gold.answerable
-    order = [name for name in (*_PLAIN, "tags") if name in items]
-    order += sorted(items.keys() - set(order))
-    return {
-        name: {value: {"items": n, "answerable": answerable[name][value]} for value, n in _ranked(items[name]).items()}
-        for name in order
-    }
-
-
-def _as_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _slices(golds: Sequence[Gold]) -> dict[str, dict[str, dict[str, int]]]:
+    meta = sorted({f"meta.{name}" for gold in golds for name in gold.meta or ()})
+    slices = {}
+    for field in (*_FIELDS, *meta):
+        items, answerable = Counter[str](), Counter[str]()
+        for gold in golds:
+            items.update(parts := slices_of(gold, (field,)))
+            answerable.update(parts if gold.answerable else ())
+        ranked = _ranked(items).items()
+        slices[field] = {part.partition("=")[2]: {"items": n, "answerable": answerable[part]} for part, n in ranked}
+    return {field: values for field, values in slices.items() if values}
 
 
 def _ranked(counts: Mapping[str, int]) -> dict[str, int]:
