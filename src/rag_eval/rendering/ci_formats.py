@@ -152,18 +152,6 @@ def render_code_quality(report: Report) -> str:
     return json_text(issues)
 
 
-class _Test(NamedTuple):
-    """A test case; ``outcome`` is ``skipped``, ``failure`` or empty if it passed."""
-
-    name: str
-    outcome: str = ""
-    message: str = ""
-    text: str = ""
-    kind: str = ""
-    file: str = ""
-    line: int = 0
-
-
 def render_junit(report: Report) -> str:
     """Return a test suite of each kind: gates, completeness, findings and questions.
 
@@ -173,7 +161,7 @@ def render_junit(report: Report) -> str:
     """
     why = "not judged: it belongs to a metric group that was not requested"
     labels = report.scope.left_out_gates if report.scope else ()
-    left_out = [_Test(one_line(label, 200), "skipped", why) for label in labels]
+    left_out = [_test(one_line(label, 200), "skipped", why) for label in labels]
     lines = [headline(report)]
     lines += [one_line(f"warning: {finding}. {finding.fix}", 800).rstrip() for finding in report.warnings]
     questions: Sequence[Question] = report.questions
@@ -186,7 +174,7 @@ def render_junit(report: Report) -> str:
         "gates": [*(_of_gate(report, gate) for gate in report.gates if not gate.is_completeness), *left_out],
         "completeness": [_of_gate(report, gate) for gate in report.gates if gate.is_completeness],
         "findings": [
-            _Test(
+            _test(
                 finding.code,
                 "failure",
                 one_line(finding.message, 400),
@@ -200,60 +188,62 @@ def render_junit(report: Report) -> str:
         "questions": [_of_question(report, question) for question in questions],
     }
     root = ET.Element("testsuites", name="rag-eval")
-    elements = [_suite(f"rag-eval.{name}", tests) for name, tests in suites.items() if tests or name == "gates"]
-    root.extend(elements)
-    for name in ("tests", "failures", "errors", "skipped"):
-        root.set(name, str(sum(int(element.get(name, "0")) for element in elements)))
-    ET.SubElement(elements[0], "system-out").text = "\n".join(lines)
+    for name, tests in suites.items():
+        if tests or name == "gates":
+            suite = ET.SubElement(root, "testsuite", name=f"rag-eval.{name}")
+            for test in tests:
+                test.set("classname", f"rag-eval.{name}")
+            suite.extend(tests)
+            _set_counts(suite)
+    _set_counts(root)
+    ET.SubElement(root[0], "system-out").text = "\n".join(lines)
     ET.indent(root)
     # A character reference means the same bracket, but a CI system would run a printed ##[ or ##vso[ as a command.
     text = unbracketed(ET.tostring(root, encoding="unicode"), "&#91;")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _suite(name: str, tests: Sequence[_Test]) -> ET.Element:
-    outcomes = [test.outcome for test in tests]
-    suite = ET.Element(
-        "testsuite",
-        name=name,
-        tests=str(len(tests)),
-        failures=str(outcomes.count("failure")),
-        errors="0",
-        skipped=str(outcomes.count("skipped")),
-    )
-    for test in tests:
-        case = ET.SubElement(suite, "testcase", classname=name, name=test.name)
-        if test.file and test.line:
-            case.set("file", one_line(test.file, 400))
-            case.set("line", str(test.line))
-        if test.outcome:
-            element = ET.SubElement(case, test.outcome, message=test.message)
-            if test.outcome == "failure":
-                element.set("type", test.kind)
-                element.text = test.text or test.message
-    return suite
+def _test(
+    name: str, outcome: str = "", message: str = "", text: str = "", kind: str = "", file: str = "", line: int = 0
+) -> ET.Element:
+    """Return a test case; ``outcome`` is ``skipped``, ``failure`` or empty if it passed."""
+    case = ET.Element("testcase", classname="", name=name)
+    if file and line:
+        case.set("file", one_line(file, 400))
+        case.set("line", str(line))
+    if outcome:
+        element = ET.SubElement(case, outcome, message=message)
+        if outcome == "failure":
+            element.set("type", kind)
+            element.text = text or message
+    return case
 
 
-def _of_gate(report: Report, gate: GateResult) -> _Test:
+def _set_counts(element: ET.Element) -> None:
+    for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        element.set(name, str(sum(1 for _ in element.iter(tag))))
+
+
+def _of_gate(report: Report, gate: GateResult) -> ET.Element:
     name, why = f"{PLAIN.gate(gate)} {format_bound(gate)}", reason(report, gate)
     file, line = _line_of(report, gate)
     if gate.blocks:
         text = f"{why}; cases: {format_cases(report, gate)}"
-        return _Test(name, "failure", why, text, gate.outcome, file, line)
+        return _test(name, "failure", why, text, gate.outcome, file, line)
     if gate.outcome == "passed":
-        return _Test(name, file=file, line=line)
+        return _test(name, file=file, line=line)
     message = why if gate.unclear else f"{why}: {format_outcome(gate)}"
-    return _Test(name, "skipped", message, file=file, line=line)
+    return _test(name, "skipped", message, file=file, line=line)
 
 
-def _of_question(report: Report, question: Question) -> _Test:
+def _of_question(report: Report, question: Question) -> ET.Element:
     paths = report.paths
     name = one_line(question.qid if question.run is None else f"{question.qid} ({question.run})", 200)
     location = paths.get("gold", ""), question.gold_line
     if question.label in GOOD:
-        return _Test(name, "", "", "", "", *location)
+        return _test(name, "", "", "", "", *location)
     message = f"{question.label}: {MEANING[question.label]}"
     text = f"{message}; question: {one_line(question.question, 400)}"
     if question.trace_line and "trace" in paths:
         text += f"; trace: {one_line(paths['trace'], 400)}:{question.trace_line}"
-    return _Test(name, "skipped" if report.passed else "failure", message, text, question.label, *location)
+    return _test(name, "skipped" if report.passed else "failure", message, text, question.label, *location)
