@@ -87,6 +87,7 @@ def test_a_refusal_shows_little_of_the_data():
 @example("\ufeff\ufeff")
 @example("a: \ufeffb")
 @example('"\\xD8"')
+@example(":\x850")
 def test_any_text_is_read_or_refused(text):
     outcome = attempt(text)
     assert not isinstance(outcome, YamlError) or (

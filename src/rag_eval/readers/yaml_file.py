@@ -66,7 +66,7 @@ def parse(text: str) -> YamlDocument:
         line, column = _position(error.problem_mark or error.context_mark)
         message = f"not valid YAML: {one_line(error.problem or error.context or 'cannot be read', 80)}"
         hint = "Check indentation, quotes and colons on this line."
-        if [*text.split("\n"), ""][line - 1].startswith("\t", column - 1):
+        if "".join(text.splitlines()[line - 1 : line]).startswith("\t", column - 1):
             message, hint = "a tab where YAML requires spaces", "Replace it by spaces."
         raise YamlError(message, hint, column, line) from None
     value = None if node is None else _value(node, "", positions)
