@@ -292,12 +292,21 @@ def open_regular(path: str, root: str | None) -> BinaryIO:
         reason = (error.strerror or "unknown reason").lower()
         raise Unreadable(f"cannot be opened: {reason}", "Check its path and permissions.") from None
     status = os.fstat(handle)
-    if stat.S_ISREG(status.st_mode):
+    if stat.S_ISREG(status.st_mode) and (status.st_size or not _has_content(handle)):
         return os.fdopen(handle, "rb", buffering=0)
     os.close(handle)
+    if stat.S_ISREG(status.st_mode):  # like files of /proc, which may never end
+        raise Unreadable("is larger than its stated size", "Name a regular file that is complete.")
     if stat.S_ISDIR(status.st_mode):
         raise Unreadable(*_FOLDER)
     raise Unreadable("is a device or a pipe, not a file", "Write it to a file first.")
+
+
+def _has_content(handle: int) -> bool:
+    try:
+        return bool(os.read(handle, 1))
+    except OSError:
+        return True
 
 
 def refuse_outside(path: str, root: str | None) -> str:
