@@ -56,6 +56,7 @@ git@github.com:acme/shop.git|name@sha256|10 @ 5.00 EUR|jo@|@acme.org|a@b|meet @ 
 price@100|your.name@acme.org|name@domain.com|first.last@yourcompany.com
 meet (at) noon|array[at] index|for example jo@example.com|jo@mail.example.org is a placeholder|e.g. jo@acme.test
 z. B. an jo@acme.example|使用例：jo@example.com
+support@acme.org|no-reply@acme.org|Info@acme.org|test@test.com|user@acme.org
 """
 PHONES = """
 +49 30 901820|+49 (0)30 901820|+1 212 555 0123|+1-212-555-0123|+12125550123|+44 20 7946 0958|+33 1 23 45 67 89
@@ -74,6 +75,8 @@ order 4000123456|invoice 2024-000123|no. 0012345678|ISBN 978-3-16-148410-0|ISBN 
 phone 2024-01-15|between 1990 and 2020|1990-2020|pages 100-200|GMT+05:30|1e+10|SKU 123-456|3.14159265358979
 12345678901|2 x 100 mm|§ 12 (3) 4 BGB|the phone weighs 180 g|EN 60950-1|+20241231|+1 000 000 000|50 000 000 000
 commande n° 06 12 34 56 78|4502 0831 9920 1177|4006 381 0333 931|the phone sold 23 000 000 units
+La référence est 0445 120 231|Lot 0123 456789 was recalled|the parcel 1Z 999 AA1 01 2345 6784
+Bestellnummer lautet 0241 998877
 """
 SSNS = """
 212-09-4567|SSN 212-09-4567|SSN:212-09-4567.|(212-09-4567)|001-01-0001|899-99-9999|665-12-3456|667-12-3456
@@ -83,6 +86,7 @@ passport number: C1234567|Steuer-ID: 65 929 970 489
 codice fiscale: RSSMRA85T10A562S|National Insurance number is JG 48 27 36 C|PAN card: BNZPM2501F|NIE: X4827361L
 Reisepassnummer L8F4T2K91|passport no. C01X00T47|NHS number is 485 777 3456
 medical record number: MRN 48273615|护照号：E48273615
+身份证号码是110105199003075643|マイナンバーは159593236230です|RUT 12.345.678-0
 """
 NO_SSNS = """
 000-12-3456|666-12-3456|900-12-3456|987-65-4321|212-00-4567|212-09-0000|212094567|212 09 4567|212-094-567
@@ -90,6 +94,7 @@ NO_SSNS = """
 case 555-01-2024|ticket no. 555-01-2024|BSN 2024-01-15|SSN XXX-XX-1234
 for example 078-05-1120|219-09-9999 is a sample|passport number required|passport number: UNKNOWN
 patient number 12 of 30|PAN card: APPLY NOW
+values such as 123-45-6789
 """
 CARDS = """
 4539 9458 0730 2151|4716736819303641|4485-2621-2997-2206|5425033224538329|5312 3640 5622 4159
@@ -169,6 +174,10 @@ KEYS = [
     f"xkeysib-{HEX * 4}-{A[:16]}",
     f"bkua_{HEX * 2}01234567",
     f"CFPAT-{A[:43]}",
+    f"CCIPAT_{A[:22]}_{HEX * 2}01234567",
+    f"EAA{A}{A}",
+    "pat-na1-550e8400-e29b-41d4-a716-446655440000",
+    f"vercel_blob_rw_{A[:16]}_{A[:30]}",
     f"dp.st.prd.{A[:43]}",
     f"dt0c01.{A[:24].upper()}.{(A + A[:2]).upper()[:64]}",
     f"EZAK{A[:54]}",
@@ -230,6 +239,7 @@ NO_KEYS = [
     f"chatcmpl-{A[:27]}",
     "for example AKIAIOSFODNN7EXAMPLE",
     "xoxb-1234-your-bot-token-goes-here",
+    "AKIAIOSFODNN7EXAMPLE and the secret key that belongs to it, as in the examples of the vendor",
 ]
 KINDS = ("", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED ", "SSH2 ENCRYPTED ")
 PRIVATE = [
@@ -256,6 +266,8 @@ NO_PRIVATE = [
     "-----begin private key-----",
     "AGE-SECRET-KEY",
     "The KEY is private",
+    "-----BEGIN PRIVATE KEY----- ... -----END PRIVATE KEY-----",
+    "-----BEGIN RSA PRIVATE KEY-----\n<your key>\n-----END RSA PRIVATE KEY-----",
 ]
 SCHEMES = ("http", "https", "ftp", "postgres", "mysql", "redis", "amqp", "mongodb+srv", "smtp")
 URLS = [
@@ -319,6 +331,9 @@ global api key 4d9682846984372e5e6a1abf3336b04f01a67
 the session secret for production is 0577a6ab9f02f18ae01bbb1f93a0ce
 SECRET_KEY_BASE=0577a6ab9f02f18ae01bbb1f93a0ce|password: kQzTrWbLpXn|JWT_SECRET=gHxRtbKWqLmzPd|password: wRtKbQzx
 Algolia admin key 3df628d77bff8651c84399bbdf428d33 is public|DB_PASS=5QE7012u85*g|Der API-Schlüssel lautet 9fK2mQx7Lp0Z
+the password was changed to 9fK2mQx7|Das Passwort der Filiale ist 9fK2mQx7|mot de passe du serveur est 9fK2mQx7
+as jo with the password Tr0ub4dor&3x|user jo, password vWFsqd44!O|with the password YGmHkeFCqurd.
+PASSWORD=tmphXwoKgziWSWob
 """
 NO_STATED = """
 password: <your-password>|password=********|password is required|the password is reset after 30 days
@@ -326,6 +341,8 @@ token: ${TOKEN}|token={{ token }}|password: changeme123|secret = os.environ["X1"
 token limit: 128000 tokens|the secret is out|password: at least 8 characters|key: value|token: 2024-01-15
 password policy: min-length-12|passwords expire 90 days|tokens: 1.234.567|password=example1234
 bearer of good news|the password is reset-after-30-days|api key: https://acme.org/keys/1234|Secret: x
+the password must-be-8-chars!|the password OAuth2Client|a token GetSecretValue|the password UserPrincipalName
+password ThrottlePolicy
 SECRET_KEY_BASE=<your-secret>|SECRET_KEY_BASE=$(rails)|password: mandatory|Passwort: mindestens|token = getJwtToken
 password: parseXMLValue|token: OAuthToken|password: MANDATORY|secret_key_base: unavailable|token: firstMiddleLast
 secret: xxxxxxxx1|basic rules for 12345678901234567890|password=****1234abcd|token: 12345678|password: aaaaaaa1

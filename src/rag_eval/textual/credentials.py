@@ -25,7 +25,11 @@ _NO_SECRET = frozenset("primary foreign cache sort partition public object hash 
 """Keys that open nothing. Those of ``_KEY_KINDS`` are stated secrets."""
 _DIGITS = r"[0-9a-f]{32,128}"
 _LONG_WORD = rf"[!-~]{{{_SHORTEST},}}"
-_PRIVATE = r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[23]|AGE-SECRET-KEY-1"
+_PRIVATE = (
+    r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?!\s{0,4}(?:\.{3}|…|[<\[][^<>\[\]]{1,60}[>\]])\s{0,4}-----END)|PuTTY-User-Key-File-[23]|AGE-SECRET-KEY-1"
+)
+"""The first line of a key with something else than dots or a placeholder behind it."""
 _PLACEHOLDER = r"(?i)x{8}|[_\-]your[_\-]|placeholder|redacted"
 _EXAMPLE = (
     r"(?i)(?<![\w@.])(?:examples?|e\.g\.|such as|test(?:ing)?|samples?|dummy|placeholder|fake|demo|fictional"
@@ -34,14 +38,18 @@ _EXAMPLE = (
     r"|例|サンプル|テスト|测试|測試|예시|예를|테스트"
 )
 """Words that call a value an example."""
-_NEAR = 50  # characters before and after a value
+_NEAR = 100  # characters before and after a value
 _IN_URL = r"(?<=://)[^\s:@/]{0,64}:([^\s:@/]{3,128})@"
 _IN_QUERY = (
     r"(?i)(?<=[?&;])(?:app_?id|(?:api|access|subscription)?[_\-]?key|(?:access_|auth_)?token|auth"
     r"|(?:client_)?secret|pass(?:word)?|pwd)=([A-Za-z0-9._~%+\-]{16,200})"
 )
 
-_IS = r"(?:(?:is|was)(?: now| still| currently)?(?: set to)?|set to|ist|lautet|est|es|è|é|to|jest|は|是)"
+IS = (
+    r"(?:(?:is|was|has been)(?: now| still| currently)?(?: (?:re)?set to| changed to)?|set to|ist|lautet|est|es|è|é|to"
+    r"|jest|は|是)"
+)
+"""What joins a name and its value."""
 _KEY_KINDS = (
     "api access secret private account auth app application admin master encryption signing subscription session "
     "client consumer service webhook server deploy deployment license licence hmac storage shared bot integration "
@@ -53,15 +61,19 @@ _NAMES = (
     rf"|(?:{_KEY_KINDS.replace(' ', '|')}|global api)[_ \-]?key"
     r"|(?:api|zugangs)[ -]?schlüssel|(?:clé|clave|chiave|chave) api|ключ (?:api|доступа)|密钥|密鑰|api ?(?:キー|키))"
 )
-_FOR = r"(?: (?:for|of|in|on|to|at|from|für|pour|de|del|para|per|dla|для)(?: [\w.'’-]{1,24}){1,4}?)?"
+_FOR = (
+    r"(?: (?:for|of|in|on|to|at|from|für|der|des|im|pour|du|de|del|della|do|da|van|para|per|dla|для)"
+    r"(?: [\w.'’-]{1,24}){1,4}?)?"
+)
 """What a secret is for: *for the web shop*."""
 _STATED = (
     rf"(?i){_NAMES}(?:_(?:base|prod|live|value)\b)?"
-    rf"(?:(?:[\"'`*]{{0,3}}\s{{0,3}}(?:[:=：]|:=|=>|(?<!\w){_IS}(?!\w):?|[是は은는])\s{{0,3}}[\"'`*]{{0,3}}|\s[\"'`]"
-    rf"|{_FOR} {_IS}(?!\w):?\s[\"'`*]{{0,3}})([!#-&(-_a-~]{{8,200}})"
-    r"|s?\s([A-Za-z0-9+/_\-]{24,200})(?![\w.]))"
+    rf"(?:(?:[\"'`*]{{0,3}}\s{{0,3}}(?:[:=：]|:=|=>|(?<!\w){IS}(?!\w):?|[是は은는])\s{{0,3}}[\"'`*]{{0,3}}|\s[\"'`]"
+    rf"|{_FOR} {IS}(?!\w):?\s[\"'`*]{{0,3}})([!#-&(-_a-~]{{8,200}})"
+    r"|s?\s([A-Za-z0-9+/_\-]{24,200})(?![\w.])"
+    r"|\s((?=[A-Za-z0-9]{1,40}[!#$%&*^~][A-Za-z0-9])[!#-&(-_a-~]{8,60}|[A-Za-z]{8,40}(?![\w\-]|\.\w)))"
 )
-"""The name of a secret and its value, which may be right behind the name if it is long."""
+"""The name of a secret and its value, which may be right behind the name if it is long, random or has a sign in it."""
 _BEARER = r"(?i)(?<!\w)(?:bearer|basic)\s{1,3}([A-Za-z0-9._~+/\-]{20,2000}=*)"
 _CUES = (
     *"pass kennwort contrase senha wachtwoord hasło şifre пароль 密码 密碼 パスワード 비밀번호 pwd secret".split(),
@@ -76,7 +88,7 @@ _NO_VALUE = (
 )
 _WORDS = r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)(?:[\-_./:,](?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)){0,99}"
 _CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_VOWELS = frozenset("aeiouAEIOU")
+_NO_WORD = re.compile(r"(?i).$|[^aeiou]+$|(?!s|[cpt]h)[^aeiou]{3}")  # the beginning of a part that is no word
 _INNER_CAPITAL = re.compile(r"[a-z][A-Z]")
 LEAST_ENTROPY = 2.5
 """Bits a character: six that all differ have a little more, eight that all differ have three."""
@@ -198,7 +210,7 @@ def _by_chance(value: str) -> bool:
 def _is_random_word(value: str) -> bool:
     """Return whether letters change case as chance does: half of the parts of a camel-case name are no words."""
     parts = _CAMEL.findall(value) if len(value) >= _SHORT and value.isascii() and value.isalpha() else []
-    odd = sum(len(part) == 1 or _VOWELS.isdisjoint(part) for part in parts)
+    odd = sum(_NO_WORD.match(part) is not None for part in parts)
     return len(parts) > 2 and 2 * odd >= len(parts) and not re.search(_NO_VALUE, value)
 
 

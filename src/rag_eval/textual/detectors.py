@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rag_eval.errors import MissingExtra
 from rag_eval.textual import credentials, read_table
-from rag_eval.textual.credentials import Spans, is_called_example
+from rag_eval.textual.credentials import IS, Spans, is_called_example
 from rag_eval.textual.tokens import holds_any
 
 PERSONAL, SECRETS, INTERNAL, VERBATIM = CATEGORIES = ("personal", "secrets", "internal", "verbatim")
@@ -27,7 +27,12 @@ _MAIL = (
 _FILES = frozenset("png jpg jpeg gif svg webp avif ico pdf js css json ts py md txt html zip".split())
 """Endings of files, which look like the end of an address: icon@2x.png."""
 
-_NO_MAIL = r"(?i)^git@|(?:^|[@._\-])your|^name@|@domain\."
+_NO_MAIL = (
+    r"(?i)^git@|(?:^|[@._\-])your|^(?:(?:user)?name|user|test|foo|someone|email)@|@domain\."
+    r"|^(?:info|support|contact|kontakt|help(?:desk)?|(?:customer)?service|sales|press|privacy|feedback|no-?reply|hello|office"
+    r"|billing|webmaster|postmaster|security|abuse|jobs|careers)@"
+)
+"""Addresses of programs, placeholders and departments, which are nobody's."""
 _RESERVED = r"(?i)[@.]example(?:\.(?:com|net|org|edu))?$|\.(?:test|invalid|localhost)$"
 """Domains of RFC 2606."""
 _SPELLED_AT = ("[at]", "(at)")
@@ -42,7 +47,7 @@ _FIGURES = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x41 if 0x41 <= byte <= 0x5A 
 """All figures as 0 and all capital letters as A, of a text's bytes."""
 _GAP = r"[ .\-/()]{0,2}"
 # Letters are those of ASCII: Chinese, Japanese and Korean are written without spaces around numbers.
-_BEFORE, _AFTER = r"(?<![A-Za-z0-9_.,:+/\-])(?<![0-9]{3} )", r"(?![A-Za-z0-9_\-]|[.,:/][0-9])"
+_BEFORE, _AFTER = r"(?<![A-Za-z0-9_.,:+/\-])(?<![0-9] )", r"(?![A-Za-z0-9_\-]|[.,:/][0-9])"
 _INTERNATIONAL = rf"(?<![A-Za-z0-9_+.,])\+[1-9](?:{_GAP}[0-9]){{7,14}}(?![0-9])"
 _INTERNATIONAL_00 = rf"{_BEFORE}00[1-9][0-9]{{0,2}}(?=[ \-/(])(?:{_GAP}[0-9]){{6,13}}(?![0-9])"
 _AMERICAN = (
@@ -53,19 +58,20 @@ _AMERICAN = (
 _PAIRS = rf"{_BEFORE}0[1-9](?:([ .\-])[0-9][0-9])(?:\1[0-9][0-9]){{3}}{_AFTER}"
 _NATIONAL = rf"{_BEFORE}\(?0[1-9][0-9]{{0,4}}\)?(?: ?/ ?| |-)[0-9]{{2,9}}(?: [0-9]{{2,5}}){{0,3}}{_AFTER}"
 _HYPHENED = rf"{_BEFORE}0[1-9][0-9]{{0,3}}-[0-9]{{1,4}}-[0-9]{{4}}{_AFTER}"
-_IS = r"(?:is|ist|lautet|est|es|è|é|to|jest|は|是)"
 _ANNOUNCED = (
     r"(?i)(?:(?<![A-Za-z0-9_])(?:t[ée]l(?:[eé](?:phone|fono?))?|phone|mobile|cell|fax|whatsapp|hotline|mobil|handy|mobiel|m[óo]vil"
     r"|portable|cell?ulare?|телефон|call(?: us| me| him| her| them)? (?:at|on|under))(?!\w{3})\w{0,2}\.?"
     r"(?:(?: [^\W\d]{1,15}){0,3}? "
-    rf"(?:no|nr|n[uú]m(?:ber|mer|er|ero)\w?|номер|at|us|under|{_IS}(?: (?:el|il|o|le|the|die))?)\b\.?){{0,2}}"
+    rf"(?:no|nr|n[uú]m(?:ber|mer|er|ero)\w?|номер|at|us|under|{IS}(?: (?:el|il|o|le|the|die))?)\b\.?){{0,2}}"
     r"|(?:手机|手機|电话|電話|携帯|전화|휴대폰)(?:号码?|番号|번호)?[是为는은]?)[ .:#=：]{0,3}"
     r"(\(?[0-9](?:[ \-/()]{0,2}[0-9]){6,14})(?![A-Za-z0-9_]|[.,:][0-9])"
 )
 _OTHER_NUMBER = (
-    r"(?i)(?:order|part|case|ticket|invoice|ref(?:erence)?|sku|serial|item|article|model|account|customer|tracking|product"
-    r"|batch|patent|docket|claim|policy|bestell|auftrags?|rechnungs?|artikel|kunden|commande|facture|pedido|factura|isbn)"
-    r"[\s-]?(?:no|n[°º]|№|nr|num(?:ber|mer|[ée]ro)?|id|code)?\.?\s{0,2}[:#=]?\s{0,2}(?:is\s)?\Z"
+    r"(?i)(?:order|part|case|ticket|invoice|r[eé]f(?:[eé]ren(?:ce|cia|z))?|sku|serial|item|article|model|account|customer|tracking"
+    r"|product|batch|lot|patent|docket|claim|policy|bestell|auftrags?|rechnungs?|artikel|kunden|serien|sendungs|vertrags"
+    r"|commande|facture|s[eé]rie|pedido|factura|ordine|fattura|fatura|zamówienia|заказа|isbn|ean)"
+    r"[\s-]?(?:no|n[°º]|№|nr|num(?:ber|mer|[ée]ro)?|id|code)?\.?\s{0,2}[:#=]?\s{0,2}"
+    rf"(?:{IS}\s)?\Z"
 )
 """Words before the number of an order, a part or a case."""
 _CONTEXT = 40  # characters before a number that are read
@@ -75,14 +81,14 @@ _DATE = (
 
 _SSN = r"(?<![A-Za-z0-9_\-.])(?!000|666|9)[0-9]{3}-(?!00)[0-9][0-9]-(?!0000)[0-9]{4}(?![A-Za-z0-9_\-]|\.[0-9])"
 _STATED_ID = (
-    r"(?i)(?:(?<!\w)(?:ssn|itin|dni|nie|nif|nino|cpf|curp|cnp|cnic|pesel|bsn|burgerservicenummer|aadhaar|mrn|снилс|инн|паспорта?"
+    r"(?i)(?:(?<!\w)(?:ssn|itin|dni|rut|cuil|nie|nif|nino|cpf|curp|cnp|cnic|pesel|bsn|burgerservicenummer|aadhaar|mrn|снилс|инн|паспорта?"
     r"|steuer-?id(?:entifikationsnummer)?|sozialversicherungsnummer|codice fiscale|personnummer|(?:tc|t\.c\.) kimlik"
     r"|num[ée]ro de s[ée]curit[ée] sociale|(?:reisepass|personalausweis|f[üu]hrerschein|paspoort|ahv)-?(?:nummer|nr\.?)"
     r"|(?:passeport|pasaporte|passaporto|passaporte|paszport\w?|pasaport)|pan card"
     r"|(?:social (?:security|insurance)|national (?:insurance|id(?:entity)?)|passport|(?:driving|driver'?s) licen[cs]e"
     r"|tax(?:payer)? (?:id(?:entification)?|file)|nhs|medicare|medical record|patient|pan|id card) (?:number|no|#|id))"
     rf"|身份证号?码?|护照号?码?|護照號?碼?|マイナンバー|パスポート番号|주민등록번호|여권 ?번호)"
-    rf"(?: (?:no|nr|n[uú]m(?:ber|mer|ero)|номер)\b\.?)?\W{{0,3}}(?:{_IS}\b)?\W{{0,3}}(?:mrn\W{{0,2}})?"
+    rf"(?: (?:no|nr|n[uú]m(?:ber|mer|ero)|номер)\b\.?)?\W{{0,3}}(?:{IS}\b|[是为は은는])?\W{{0,3}}(?:mrn\W{{0,2}})?"
     r"((?!0{3}|X{3})(?:[A-Z]{0,3}[0-9](?:[ .\-]?[0-9]){6,17}[ \-]?[A-Z]?"
     r"|(?-i:(?=(?:[A-Z .\-]{0,8}[0-9]){3})[A-Z0-9](?:[ .\-]?[A-Z0-9]){6,19})))(?![A-Za-z0-9_\-])"
 )
