@@ -39,7 +39,7 @@ _SIGN = rb"%([0-9A-Fa-f]{2})"
 _SPACED = r"(?<!\S)(?:\w {1,3}){12,200}\w(?!\S)"
 _DISGUISED = r"[A-Za-z][013457@$][A-Za-z]"
 _LETTERS = str.maketrans("013457@$", "oieastas")
-_ENTITIES = r"(?:&\#(?:[0-9]{2,6}|x[0-9A-Fa-f]{2,5});){8,}"
+_ENTITY = r"&#(?:[0-9]{2,6}|x[0-9A-Fa-f]{2,5});"
 
 
 class Instruction(Struct, frozen=True):
@@ -95,7 +95,7 @@ def _decoded(text: str) -> Iterator[str]:
         if "%" in run[0]:
             signs = re.sub(_SIGN, lambda sign: bytes.fromhex(sign[1].decode()), run[0].replace("+", " ").encode())
             yield signs.decode("utf-8", "replace")
-    for run in re.finditer(_ENTITIES, text):
+    if re.search(_ENTITY, text):
         from html import unescape  # loads a table of all entities, and few runs need it
 
-        yield unescape(run[0])
+        yield unescape(text)
