@@ -41,7 +41,7 @@ from rag_eval.textual.tokens import fold, holds_any, tokens
 
 Kind = Literal["declines", "lacks", "whole", "empty"]
 
-VERSION = 11
+VERSION = 12
 """Version of the patterns and limits below. Scores are comparable only under the same version."""
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "ru", "tr", "ar", "zh", "ja", "ko")
 MAX_CLAIM = 2000
@@ -78,7 +78,7 @@ _SENTENCE_END = (
 _QUOTED = r"[\"'](?:(?<=\")[^\"\n]{1,400}\"|(?<!\w')(?<=')(?:[^'\n]|'(?=\w)){1,200}'(?!\w))"
 # A label (**Answer:**) or a repeated question in front of an answer; emphasis, and citations such as [1], [3]-[5].
 _PREFIX = (
-    r"\W*(?!context\b|information\b|evidence\b)(?:[^\W\d\u2e80-\ud7ff]{1,12}|[^\W\d]{1,2}) ?:\W*"
+    r"\W*(?!context\b|information\b|evidence\b)(?:(?:final )?[^\W\d\u2e80-\ud7ff]{1,12}|[^\W\d]{1,2}) ?:\W*"
     r"|[^.!?؟\"\n]{1,300}[?؟]\W*(?=\w)"
 )
 _MARKUP = r"[*_#>[](?:(?<!\[)|\d[\d\s,;-]*\](?:\s?(?:[-~〜]|\w{1,3})\s?\[\d[\d\s,;-]*\])?\s?)"
