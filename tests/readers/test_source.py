@@ -238,6 +238,11 @@ def test_a_name_with_a_null_character_is_refused():
     assert "not a valid file name" in refusal("a\0b") == refusal("a\ud800b")
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has files of this kind")
+def test_a_file_of_the_system_that_may_never_end_is_refused():
+    assert "larger than its stated size" in refusal("/proc/self/environ")
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission_is_refused(tmp_path):
     path = put(tmp_path, b"a\n")
