@@ -3,51 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from sys import intern
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from rag_eval.analysis.baseline import Compared, Effect, Flip
-from rag_eval.analysis.diagnosis import Diagnosis
 from rag_eval.analysis.gold_impact import GateTurn, GoldChange
 from rag_eval.analysis.policy_changes import PolicyChange
-from rag_eval.analysis.report import FORMAT, Base, CiRun, Input, Report, SignedAt, SliceResult
+from rag_eval.analysis.report import FORMAT, Report
 from rag_eval.common.escaping import as_objects, json_source
-from rag_eval.errors import Finding, Note
-from rag_eval.gates.policy import Comparison, GateResult, Statistics
-from rag_eval.gates.results import MetricResult, Question, QuestionList, QuestionRow, Scores, score_splitter
-from rag_eval.gates.selection import RunScope
+from rag_eval.gates.results import Question, QuestionList, QuestionRow, Scores, score_splitter
 from rag_eval.metrics import METRICS
-from rag_eval.scoring.scorer import Completeness
 from rag_eval.stats.tally import JsonScore
 
-_RECORDS: dict[str, Callable[..., Any]] = {
-    "gates": GateResult,
-    "comparison": Comparison,
-    "slices": SliceResult,
-    "flips": Flip,
-    "effects": Effect,
-    "diagnosis": Diagnosis,
-    "notes": Note,
-    "inputs": Input,
-    "findings": Finding,
-    "policy_changes": PolicyChange,
-    "gold_changes": GoldChange,
-    "gate_turns": GateTurn,
-    "statistics": Statistics,
-    "completeness": Completeness,
-    "base": Base,
-    "signed_at": SignedAt,
-    "baseline": Compared,
-    "scope": RunScope,
-    "ci": CiRun,
-}
-"""The record in each field, or its records if it is a list."""
 _SHARED = 20_000
 """The number of different sets of shared scores that are remembered."""
+_LATE_TYPES = {"GateTurn": GateTurn, "GoldChange": GoldChange, "PolicyChange": PolicyChange}
+"""Types of fields that the module of the report imports only for type checkers."""
 
 
 def render(report: Report) -> str:
@@ -142,29 +117,26 @@ def from_json(value: dict[str, Any]) -> Report:
     if questions and not isinstance(questions[0], Question):
         questions = QuestionConverter().convert(msgspec.convert(questions, list[QuestionRow]))
     fields = {name: part for name, part in value.items() if name not in ("format", "pass", "questions")}
-    report: Report = _record(Report, {**fields, "questions": QuestionList(questions)})
+    report: Report = _converted(Report, {**fields, "questions": QuestionList(questions)})
     return report
 
 
-def _record(kind: Callable[..., Any], entry: dict[str, Any]) -> Any:
-    """Return a named tuple of its fields: lists become tuples, and whole numbers int, which JSON may write as 3.0."""
-    whole = _whole_numbers(kind)
-    fields: dict[str, Any] = {}
-    for name, part in entry.items():
-        record = _RECORDS.get(name)
-        if name == "metrics":
-            fields[name] = {metric: _record(MetricResult, result) for metric, result in part.items()}
-        elif isinstance(part, list):
-            fields[name] = tuple(_record(record, item) for item in part) if record else tuple(part)
-        elif record and isinstance(part, dict):
-            fields[name] = _record(record, part)
-        else:
-            fields[name] = int(part) if name in whole and isinstance(part, float) else part
-    return kind(**fields)
+def _converted(kind: Any, value: Any) -> Any:
+    """Return a value as its type: an object as a named tuple, a list as a tuple, 3.0 as int for a whole number."""
+    if kind is Any or value is None:
+        return value
+    if isinstance(value, list):
+        return tuple([_converted(get_args(kind)[0], item) for item in value])
+    if isinstance(value, dict):
+        if get_origin(kind) is Mapping:
+            return {name: _converted(get_args(kind)[1], part) for name, part in value.items()}
+        types = _types(kind)
+        return kind(**{name: _converted(types[name], part) for name, part in value.items()})
+    return int(value) if kind is int else value
 
 
 @cache
-def _whole_numbers(kind: Callable[..., Any]) -> frozenset[str]:
-    """Return the fields of a named tuple that are whole numbers."""
-    texts = {name: getattr(hint, "__forward_arg__", hint) for name, hint in kind.__annotations__.items()}
-    return frozenset(name for name, text in texts.items() if text in ("int", "int | None"))
+def _types(kind: Any) -> dict[str, Any]:
+    """Return the types of the fields of a named tuple, without their None."""
+    types = get_type_hints(kind, localns=_LATE_TYPES).items()
+    return {name: get_args(hint)[0] if isinstance(hint, UnionType) else hint for name, hint in types}
