@@ -26,9 +26,9 @@ from rag_eval.gates.policy import (
     Statistics,
 )
 from rag_eval.gates.selection import FIELDS, is_field, is_slice
-from rag_eval.metrics import canonical, find, suggestion
+from rag_eval.metrics import canonical, find, measure, suggestion
 from rag_eval.readers.jsonl import looks_like, read_rows
-from rag_eval.readers.problems import SHOWN, ProblemCollector
+from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.schema_validation import (
     EXTRA,
     Contract,
@@ -136,11 +136,9 @@ def _pattern_faults(value: dict[str, Any]) -> Iterator[RowError]:
 
 def _gate_faults(entries: dict[str, Any], where: str, part: str) -> Iterator[RowError]:
     """Yield the faults of the gates on all cases, or on a ``part`` of them."""
-    for index, (name, entry) in enumerate(entries.items()):
-        at, measured = f"{where}{pointer((name,))}", find(name)
-        if not measured:
-            yield RowError(at, f"unknown metric {quoted_name(name, 60)}", suggestion(name) if index < SHOWN else "")
-        elif part and measured.metric.level == "run":
+    for name, entry in entries.items():
+        at = f"{where}{pointer((name,))}"
+        if part and measure(name).metric.level == "run":
             message = f"{quoted(name, 60)} is about the whole run, which has no slices"
             yield RowError(at, message, "Gate it under gates.")
         for direction in entry.keys() & {*BOUNDS, *MARGINS}:
