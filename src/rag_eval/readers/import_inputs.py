@@ -36,6 +36,7 @@ class Files:
         self.paths, self._watch = paths, watch
         self.place = paths[0], 0
         self._reader, self._opened = reader, opened
+        self.problem = reader.ledger.problem
         self._digests: dict[str, _Hash] = {}
 
     @property
@@ -101,10 +102,6 @@ class Files:
         """Return a line for each file that was read, as ``sha256sum`` prints it, sorted by name."""
         by_name = sorted((os.path.basename(path), path) for path in self._digests)  # noqa: PTH119 - Path drops a slash at the end
         return "".join(f"{self.digest(path)}  {name}\n" for name, path in by_name).encode()
-
-    def problem(self, path: str, line: int, where: str, message: str, hint: str) -> None:
-        """Record a problem of the files together."""
-        self._reader.ledger.problem(path, line, where, message, hint)
 
     def note(self, path: str, line: int, message: str) -> None:
         """Record a note on a file, once."""
