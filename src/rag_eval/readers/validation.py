@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -143,36 +143,29 @@ def _gates(reader: Reader, path: str) -> str:
     return quantity(len(policy.gates), "gate")
 
 
-def _jsonl(reader: Reader, path: str) -> str:
-    """Validate JSON Lines of no known kind: each line must be strict JSON, and an object."""
-    rows = 0
+def _unknown(reader: Reader, path: str, *, is_one: bool) -> str:
+    """Validate JSON of no known kind, one value or JSON Lines: each value must be strict JSON, and an object."""
+    count, problems = 0, reader.ledger.count
     with reader.open(path) as source:
-        for number, line in source.lines():
-            _check_json(reader, path, number, line)
-            rows += 1
-    if source.is_open and not rows:
+        values: Iterable[tuple[int, bytes]] = source.lines()
+        if is_one:
+            data = source.whole() or b""
+            values = [(0, data)] if data.strip() else []
+        for number, data in values:
+            count += 1
+            try:
+                value = strict_json.parse(data, reader.limits.depth)
+            except strict_json.JsonError as error:
+                reader.ledger.problem(path, number or error.line, error.where, error.message, error.hint)
+                continue
+            if not isinstance(value, dict) or not value:
+                message = f"is {quoted(value)}, which is no data of rag-eval"
+                reader.ledger.problem(path, number, "", message, _KNOWN_FILE)
+    if not count and reader.ledger.count == problems:
         reader.ledger.problem(path, 0, "", "is empty", _KNOWN_FILE)
-    return f"{quantity(rows, 'line')} of JSON, neither gold nor traces"
-
-
-def _json(reader: Reader, path: str) -> str:
-    """Validate a JSON value of no known kind: it must be strict JSON, and an object."""
-    data = reader.read(path)
-    if data is not None and data.strip():
-        _check_json(reader, path, 0, data)
-    elif data is not None:
-        reader.ledger.problem(path, 0, "", "is empty", _KNOWN_FILE)
-    return "strict JSON, neither gold nor a report"
-
-
-def _check_json(reader: Reader, path: str, number: int, data: bytes) -> None:
-    try:
-        value = strict_json.parse(data, reader.limits.depth)
-    except strict_json.JsonError as error:
-        reader.ledger.problem(path, number or error.line, error.where, error.message, error.hint)
-        return
-    if not isinstance(value, dict) or not value:
-        reader.ledger.problem(path, number, "", f"is {quoted(value)}, which is no data of rag-eval", _KNOWN_FILE)
+    if is_one:
+        return "strict JSON, neither gold nor a report"
+    return f"{quantity(count, 'line')} of JSON, neither gold nor traces"
 
 
 def _signoff(reader: Reader, path: str) -> str:
@@ -199,6 +192,6 @@ KINDS: dict[str, Callable[[Reader, str], str]] = {
     "signoff": _signoff,
     "freeze": _object("freeze", partial(read_json, schema="freeze")),
     "rag-server-run": _object("rag-server-run", partial(read_json, schema="rag-server-run")),
-    "jsonl": _jsonl,
-    "json": _json,
+    "jsonl": partial(_unknown, is_one=False),
+    "json": partial(_unknown, is_one=True),
 }
