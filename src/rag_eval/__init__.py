@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 from rag_eval.common.version import __version__
 
 if TYPE_CHECKING:
-    from rag_eval.api import Report, load_gold, load_traces, render, score, validate
+    from rag_eval.api import Report, explain, load_gold, load_traces, render, score, validate
     from rag_eval.errors import InputError, Problem, RagEvalError, UsageError
-    from rag_eval.run.explanation import explain
     from rag_eval.run.run_comparison import RunComparison, compare
 
 __all__ = [
@@ -39,9 +38,8 @@ __all__ = [
 
 # Start-up time matters: `import rag_eval` loads only its version, and a public name loads its module at first use.
 _HOMES = {
-    **dict.fromkeys(("Report", "load_gold", "load_traces", "render", "score", "validate"), "rag_eval.api"),
+    **dict.fromkeys(("Report", "explain", "load_gold", "load_traces", "render", "score", "validate"), "rag_eval.api"),
     **dict.fromkeys(("RunComparison", "compare"), "rag_eval.run.run_comparison"),
-    "explain": "rag_eval.run.explanation",
     **dict.fromkeys(("InputError", "Problem", "RagEvalError", "UsageError"), "rag_eval.errors"),
 }
 

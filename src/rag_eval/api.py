@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.analysis.report import Report as AnalysisReport
 from rag_eval.common.escaping import quoted
+from rag_eval.common.paths import nearest_gates
 from rag_eval.common.writing import write
 from rag_eval.errors import MissingExtra, Problem, UsageError
 from rag_eval.gates.selection import gold_fields
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 Rows = PathLike | Iterable[Mapping[str, Any]] | Any
 """A path, rows as mappings, or a data frame of pandas or polars."""
 
-__all__ = ["Options", "Report", "load_gold", "load_traces", "render", "run", "score", "validate"]
+__all__ = ["Options", "Report", "explain", "load_gold", "load_traces", "render", "run", "score", "validate"]
 
 
 class Report(AnalysisReport):
@@ -91,7 +92,7 @@ def score(
     gold: Rows,
     trace: Rows,
     gates: PathLike | Mapping[str, Any] | None = None,
-    baseline: PathLike | None = None,
+    baseline: PathLike | AnalysisReport | None = None,
     *,
     k: int | Sequence[int] | None = None,
     perspectives: str | Sequence[str] = (),
@@ -105,7 +106,7 @@ def score(
         trace: The same for traces.
         gates: The path of an eval-gates.yml, or its content: a dict of metrics with their bounds, or of the whole file.
             Without it the default gates apply.
-        baseline: The report.json of an earlier run, in place of the one that the gates file names.
+        baseline: An earlier report or its report.json, in place of the one that the gates file names.
         k: The cutoffs of the retrieval metrics; 1, 3, 5 and 10 by default.
         perspectives: Metric groups, such as ``["retrieval"]``: only these are measured and judged.
         suite: ``smoke`` or ``smoke:30`` for a part of the questions.
@@ -130,13 +131,13 @@ def score(
         <Report: PASSED  1 of 1 gate · 1 question right>
     """
     contents: dict[str, bytes] = {}
-    paths, policy = {"gold": "", "trace": ""}, ""
-    for what, stated in (("gold", gold), ("trace", trace)):
-        if isinstance(stated, (str, bytes, os.PathLike)):
-            paths[what] = as_path(stated, what)
-        else:
-            paths[what] = f"<{what}>"
-            contents[f"<{what}>"] = _as_lines(stated, what)
+    paths = _named(gold, "gold", contents), _named(trace, "trace", contents)
+    policy = earlier = ""
+    if isinstance(baseline, AnalysisReport):
+        earlier = "<baseline>"
+        contents[earlier] = render(baseline, "json").encode()
+    elif baseline is not None:
+        earlier = as_path(baseline, "baseline")
     if isinstance(gates, Mapping):
         policy = "<gates>"
         # Metrics with their bounds, or the whole content of such a file.
@@ -145,17 +146,24 @@ def score(
     elif gates is not None:
         policy = as_path(gates, "gates")
     options = Options(
-        paths["gold"],
-        paths["trace"],
+        *paths,
         policy,
         as_cutoffs(k),
-        baseline="" if baseline is None else as_path(baseline, "baseline"),
+        baseline=earlier,
         perspectives=_as_names(perspectives, "perspectives"),
         suite=_as_names([suite], "suite")[0],
         by=gold_fields(_as_names(by, "by")),
         contents=contents,
     )
     return run(options)
+
+
+def _named(stated: Rows, what: str, contents: dict[str, bytes], default: str | None = None) -> str:
+    """Return a path; for rows a name, under which ``contents`` gets them as JSON Lines."""
+    if isinstance(stated, (str, bytes, os.PathLike)):
+        return as_path(stated, what, default)
+    contents[f"<{what}>"] = _as_lines(stated, what)
+    return f"<{what}>"
 
 
 def _as_lines(stated: Any, what: str) -> bytes:
@@ -229,6 +237,34 @@ def render(report: AnalysisReport, form: str = "table", *, verbose: bool = False
     if form not in RENDERERS:
         raise UsageError(f"form: {quoted(form)} is not one of {', '.join(RENDERERS)}")
     return rendered(report, form, **({"verbose": verbose} if form == "table" else {}))
+
+
+def explain(
+    subject: str,
+    gold: Rows = "",
+    trace: Rows = "",
+    gates: PathLike = "",
+    *,
+    k: int | Sequence[int] | None = None,
+) -> str:
+    """Return what ``rag-eval explain`` prints about a metric, a term or a question.
+
+    ``gold`` and ``trace`` are files or rows, as for ``score``.
+
+    Examples:
+        >>> print(explain("precision").splitlines()[0])
+        precision (answers; higher is better)
+        >>> folder = "examples/quickstart"
+        >>> print(explain("Q02", f"{folder}/gold.jsonl", f"{folder}/bad.jsonl").splitlines()[0])
+        Q02: NOT_RETRIEVED (no gold evidence was retrieved)
+    """
+    from rag_eval.run.explanation import explanation
+
+    contents: dict[str, bytes] = {}
+    paths = _named(gold, "gold", contents, ""), _named(trace, "trace", contents, "")
+    policy = as_path(gates, "gates", nearest_gates())
+    options = Options(*paths, policy, as_cutoffs(k), contents=contents)
+    return "\n".join(explanation(subject, options)).rstrip() + "\n"
 
 
 def validate(*files: PathLike, kind: str | None = None) -> list[Problem]:

@@ -43,7 +43,7 @@ def test_the_api_page_has_every_public_name_and_shows_examples_as_code():
     assert [text for text in texts if ">>>" in text.partition("Examples:\n")[0]] == []
 
 
-@pytest.mark.parametrize("module", ["rag_eval.api", "rag_eval.run.run_comparison", "rag_eval.run.explanation"])
+@pytest.mark.parametrize("module", ["rag_eval.api", "rag_eval.run.run_comparison"])
 def test_the_examples_in_docstrings_print_what_they_say(module, monkeypatch):
     monkeypatch.chdir(ROOT)
     result = doctest.testmod(import_module(module))
@@ -165,8 +165,12 @@ def test_what_is_no_row_is_a_usage_error(gold):
         (lambda: rag_eval.score(GOLD, GOOD, GATES, baseline=7), "baseline: expected a path, but got int"),
         (lambda: rag_eval.validate(GOLD, None), "files: expected a path, but got NoneType"),
         (lambda: rag_eval.load_traces([{"qid": "Q1"}]), "file: expected a path, but got list"),
-        (lambda: rag_eval.explain("Q01", [{"qid": "Q01"}], GOOD), "gold: expected a path, but got list"),
-        (lambda: rag_eval.explain("Q01", Frame(), GOOD), "gold: expected a path, but got Frame"),
+        (
+            lambda: rag_eval.explain("Q01", 7, GOOD),
+            "gold: expected a path, a list of dicts or a data frame, but got int",
+        ),
+        (lambda: rag_eval.explain("Q01", GOLD, GOOD, gates=7), "gates: expected a path, but got int"),
+        (lambda: rag_eval.compare(GOOD, BAD, gold=[{"qid": "Q01"}]), "gold: expected a path, but got list"),
         (lambda: rag_eval.compare([{"qid": "Q01"}], GOOD), "compare: expected reports or paths, but got list"),
         (lambda: rag_eval.render(GOOD), "report: .* is not a Report"),
     ],
@@ -206,9 +210,18 @@ def test_compare_takes_reports_or_files(report):
             rag_eval.compare(*runs)
 
 
+def test_a_baseline_may_be_a_report():
+    gates = {"precision": {"max_drop": 0.05}}
+    by_report = rag_eval.score(GOLD, BAD, gates, baseline=rag_eval.score(GOLD, GOOD))
+    assert [gate.name for gate in by_report.failed_gates] == ["precision"]
+    assert "Newly broken (6)" in str(by_report)
+
+
 def test_explain_says_why():
     assert rag_eval.explain("Q05", GOLD, BAD).startswith("Q05: WRONG_CLAIM")
     assert "citation" in rag_eval.explain("chr")
+    golds, traces = rag_eval.load_gold(GOLD), rag_eval.load_traces(BAD)
+    assert rag_eval.explain("Q05", golds, traces).startswith("Q05: WRONG_CLAIM")
     with pytest.raises(rag_eval.UsageError):
         rag_eval.explain("nothing", GOLD, BAD)
 

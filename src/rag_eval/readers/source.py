@@ -102,7 +102,7 @@ class Reader(NamedTuple):
     def has(self, path: str) -> bool:
         """Return whether a path exists."""
         if not is_url(path):
-            return os.path.lexists(path)
+            return path in self.contents or os.path.lexists(path)
         try:
             self._file(path).close()
         except Unreadable:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from rag_eval.cases import Case, label, search_label
 from rag_eval.common.escaping import one_line
-from rag_eval.common.paths import nearest_gates, shipped
+from rag_eval.common.paths import shipped
 from rag_eval.contract import Trace
 from rag_eval.errors import UsageError
 from rag_eval.gates.selection import DEFAULT_CUTOFFS
@@ -18,30 +17,7 @@ from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import did_you_mean
 from rag_eval.rendering.explanation import case_lines, metric_lines
 from rag_eval.run.inputs import open_policy
-from rag_eval.run.options import Options, PathLike, as_cutoffs, as_path
-
-
-def explain(
-    subject: str,
-    gold: PathLike = "",
-    trace: PathLike = "",
-    gates: PathLike = "",
-    *,
-    k: int | Sequence[int] | None = None,
-) -> str:
-    """Return what ``rag-eval explain`` prints about a metric, a term or a question.
-
-    Examples:
-        >>> print(explain("precision").splitlines()[0])
-        precision (answers; higher is better)
-        >>> folder = "examples/quickstart"
-        >>> print(explain("Q02", f"{folder}/gold.jsonl", f"{folder}/bad.jsonl").splitlines()[0])
-        Q02: NOT_RETRIEVED (no gold evidence was retrieved)
-    """
-    stated = (("gold", gold), ("trace", trace), ("gates", gates))
-    paths = ["" if isinstance(file, str) and not file else as_path(file, name) for name, file in stated]
-    lines = explanation(subject, Options(paths[0], paths[1], paths[2] or nearest_gates(), as_cutoffs(k)))
-    return "\n".join(lines).rstrip() + "\n"
+from rag_eval.run.options import Options
 
 
 def explanation(subject: str, options: Options) -> list[str]:

@@ -63,11 +63,11 @@ def as_cutoffs(stated: object) -> tuple[int, ...]:
     return tuple(sorted(numbers))
 
 
-def as_path(stated: PathLike, what: str) -> str:
-    """Return a path; refuse another type, and an empty path, which would mean the default file."""
+def as_path(stated: PathLike, what: str, default: str | None = None) -> str:
+    """Return a path, or ``default`` for an empty one; without a default it is refused, as is another type."""
     if not isinstance(stated, (str, bytes, os.PathLike)):
         raise UsageError(f"{what}: expected a path, but got {type(stated).__name__}. Name a file")
     text = os.fsdecode(stated)
-    if not text:
+    if not text and default is None:
         raise UsageError(f"{what}: the path is empty. Name a file")
-    return text
+    return text or default or ""

@@ -21,7 +21,7 @@ from rag_eval.readers.source import checked_reader
 from rag_eval.readers.validation import check, file_kind, unpacked
 from rag_eval.rendering.comparison import render
 from rag_eval.run.inputs import open_policy, read_inputs
-from rag_eval.run.options import Options, PathLike
+from rag_eval.run.options import Options, PathLike, as_path
 from rag_eval.run.scored import score_run
 
 MOST = 50
@@ -72,7 +72,7 @@ def compare(
         2 runs over 14 cases
         ...
     """
-    options = Options(os.fsdecode(gold), "", os.fsdecode(gates) or nearest_gates())
+    options = Options(as_path(gold, "gold", ""), "", as_path(gates, "gates", nearest_gates()))
     reports = [run for run in runs if not isinstance(run, (str, bytes, os.PathLike))]
     files = [os.fsdecode(run) for run in runs if isinstance(run, (str, bytes, os.PathLike))]
     if wrong := [type(run).__name__ for run in reports if not hasattr(run, "questions")]:
