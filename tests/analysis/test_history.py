@@ -553,6 +553,7 @@ def test_a_folder_without_reports_ends_with_2(rag, tmp_path):
     ("words", "said"),
     [
         (["history"], "Name a folder"),
+        (["history", ".", "precision"], ". is a path, not a metric. Name one folder, after the metrics"),
         (["history", "nowhere"], "cannot be listed: no such file"),
         (["history", "precison", "."], "Did you mean 'precision'?"),
         (["history", "--ref", "main"], "must be used together"),

@@ -45,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
     refuse((bool(args.ref) != bool(args.file), together), (not (args.ref or args.words), f"no folder is named. {fix}"))
     names = list(dict.fromkeys(args.words if args.ref else args.words[:-1]))
     for name in names:
+        refuse((Path(name).exists(), f"{name} is a path, not a metric. Name one folder, after the metrics"))
         measure(name)  # raises UsageError for an unknown metric
     stored = reports_in_git(args.ref, args.file) if args.ref else reports_in_folder(args.words[-1])
     print_notes(*stored.notes, quiet=args.quiet)
