@@ -236,7 +236,8 @@ def render(report: AnalysisReport, form: str = "table", *, verbose: bool = False
         raise UsageError(f"report: {type(report).__name__} is not a Report. For a comparison, use str() or to_dict()")
     if form not in RENDERERS:
         raise UsageError(f"form: {quoted(form)} is not one of {', '.join(RENDERERS)}")
-    return rendered(report, form, **({"verbose": verbose} if form == "table" else {}))
+    options = {"verbose": verbose, "all_by": "rag_eval.render(report, verbose=True)"}
+    return rendered(report, form, **(options if form == "table" else {}))
 
 
 def explain(

@@ -58,6 +58,7 @@ def test_every_public_function_has_an_example():
 def test_a_report_shows_itself(report):
     assert repr(report) == "<Report: FAILED  4 of 8 gates · 6 of 14 questions wrong>"
     assert str(report) == rag_eval.render(report) == rag_eval.render(report, "table")
+    assert "rag_eval.render(report, verbose=True) shows everything." in " ".join(str(report).split())
     assert "over_refusal" in rag_eval.render(report, verbose=True)
     shown = report._repr_html_()
     assert shown.count("<tr>") == 9

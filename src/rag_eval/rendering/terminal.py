@@ -139,8 +139,11 @@ def coloured(text: str) -> str:
     return _COLOURED.sub(lambda match: f"\x1b[1;{_COLOURS[match[0]]}m{match[0]}\x1b[0m", text)
 
 
-def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
-    """Return a page of plain text: failures and changes, with ``by`` the slices, with ``verbose`` everything."""
+def render(report: Report, *, verbose: bool = False, by: bool = False, all_by: str = "rag-eval score -v") -> str:
+    """Return a page of plain text: failures and changes, with ``by`` the slices, with ``verbose`` everything.
+
+    ``all_by`` is the command that shows everything.
+    """
     word, _, counts = verdict(report).partition("  ")
     parts = [
         _wrapped(counts, " " * len(f"{word}  "), f"{word}  "),
@@ -167,7 +170,7 @@ def render(report: Report, *, verbose: bool = False, by: bool = False) -> str:
         rest = sum(gate.outcome == "passed" and not gate.is_completeness for gate in report.gates)
         passed = f"{quantity(rest, 'passed gate')}, " if rest and any(gate.broken for gate in report.gates) else ""
         also = f"Also measured: {passed}{quantity(len(valued), 'metric')} in {groups}."
-        parts.append(_wrapped(f"{also} rag-eval score -v shows everything."))
+        parts.append(_wrapped(f"{also} {all_by} shows everything."))
     return _join_parts(parts)
 
 
