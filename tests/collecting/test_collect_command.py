@@ -344,6 +344,13 @@ def test_times_and_usage_of_a_reply_are_recorded(collect, tmp_path, serve):
         assert (row["latency_ms"], row["usage"]) == (reply["latency_ms"], usage)
 
 
+def test_the_retrieved_ids_of_a_reply_are_recorded(collect, tmp_path):
+    reply = {"answer": "x", "citations": ["a"], "retrieved_ids": ["a", "b"]}
+    (tmp_path / "my_listing_app.py").write_text(f"def answer(question): return {reply}\n")
+    assert collect("--python", "my_listing_app:answer")[0] == 0
+    assert read_rows(tmp_path / "t.jsonl")[0]["retrieved_ids"] == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("reply", "error"),
     [

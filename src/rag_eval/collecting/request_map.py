@@ -180,6 +180,8 @@ def _fields_of(reply: Any, mapped: RequestMap) -> Row:
     if documents is not None:
         row["chunks"] = [_chunk(document, mapped.chunk) for document in documents]
         row["retrieved_ids"] = [chunk["id"] for chunk in row["chunks"]]
+    elif isinstance(reply, dict) and isinstance(reply.get("retrieved_ids"), list):
+        row["retrieved_ids"] = reply["retrieved_ids"]
     times = {stage: unwrap.at(reply, pointer) for stage, pointer in mapped.latency_ms.items()}
     if numbers := {stage: value for stage, value in times.items() if type(value) in (int, float) and value >= 0}:
         row["latency_ms"] = numbers
