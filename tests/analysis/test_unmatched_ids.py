@@ -38,6 +38,12 @@ def test_changed_chunk_ids_are_told_from_a_broken_retriever(tmp_path):
     assert "manual-000" in shown
 
 
+def test_traces_without_ids_are_told_to_record_them(tmp_path):
+    report = run(tmp_path, [{"gold_citations": [f"manual#{n}"]} for n in range(8)], [{}] * 8)
+    fixes = [finding.fix for finding in report.findings if finding.code == "unmatched-ids"]
+    assert fixes == ["Record the ids of the retrieved chunks in the traces: docs/trace.md."]
+
+
 def test_a_broken_retriever_that_knows_the_ids_is_none(tmp_path):
     items = [{"gold_citations": [f"manual#{n}"]} for n in range(8)]
     report = run(tmp_path, items, [{"retrieved_ids": [f"manual#{(n + 1) % 8}"]} for n in range(8)])

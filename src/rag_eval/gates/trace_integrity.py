@@ -357,6 +357,8 @@ def unmatched_ids(cases: Iterable[Case], file: str) -> Iterator[Finding]:
             fix = "If the documents were split again, update the ids: rag-eval gold relink. If not, check the index."
             if field != "id":
                 fix = f"Write the same {field} in the items and in the chunks of the traces, or check the index."
+            elif not seen[field]:
+                fix = "Record the ids of the retrieved chunks in the traces: docs/trace.md."
             elif documents.issuperset(strangers):
                 fix = "They are the doc_id of chunks, not their ids. Move them from gold_citations to relevant_docs."
             elif all(name.startswith("text:") for name in strangers):
