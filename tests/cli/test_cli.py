@@ -480,6 +480,15 @@ def test_init_writes_files_that_are_valid(rag, tmp_path, monkeypatch):
     assert rag("validate", "eval/gold.jsonl", "eval-gates.yml")[0] == 0
 
 
+def test_init_says_that_git_ignores_the_gold_set(rag, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    subprocess.run(["git", "init", "-q"], check=True)
+    (tmp_path / ".gitignore").write_text("*.jsonl\n")
+    out = rag("init")[1]
+    assert "wrote  eval/gold.jsonl  (git ignores it, so add it by force: git add -f eval/gold.jsonl)\n" in out
+    assert out.count("git ignores it") == 1, "the traces are meant to be ignored"
+
+
 @pytest.mark.parametrize("repository", [False, True])
 @pytest.mark.parametrize("preset", PRESETS)
 def test_init_and_score_end_in_a_verdict(rag, tmp_path, monkeypatch, preset, repository):
@@ -716,7 +725,7 @@ def test_explain_says_by_which_rule_a_claim_refuses(rag, project):
     lost = "I could not find this in the documents."
     write_rows(project / "runs" / "trace.jsonl", [{**BAD[0], "answer_json": {"claim": lost}}])
     pattern = "the built-in pattern 'i could not find' (en, lacks)"
-    fix = f"To count {pattern}, write in eval-gates.yml: refusal: {{builtin: true}}"
+    fix = f"To count {pattern}, write builtin: true under refusal in eval-gates.yml"
     assert f"\nrefused      no. {fix}\n" in rag("explain", "S1")[1]
     (project / "eval-gates.yml").write_text("version: 1\nrefusal: {builtin: true}\n", "utf-8")
     assert f"\nrefused      yes, by {pattern}\n" in rag("explain", "S1")[1]

@@ -16,6 +16,7 @@ from seams import Record, verify
 from sshkeys import Keys, needs_ssh_keygen
 
 SIGNED = f"{GOLD}: every change is signed off.\n"
+UNCHECKED = f"{GOLD}: not in git, so not checked.\n"
 
 ONE, TWO, THREE = row("A1"), row("A2", "How wide is it?"), row("A3", "Who made it?", answerable=False)
 EDITED = {**ONE, "gold_claim_substr": ["two years"]}
@@ -129,9 +130,9 @@ def test_other_commits_go_through_quietly(repo):
 
 
 def test_a_repository_without_gold_has_nothing_to_check(fresh):
-    assert fresh.gold("check") == fresh.gold("check", "--all-files") == (0, "")
+    assert fresh.gold("check") == fresh.gold("check", "--all-files") == (0, UNCHECKED)
     fresh.git("commit", "-q", "--allow-empty", "-m", "first")
-    assert fresh.gold("check") == fresh.gold("check", "--all-files") == (0, "")
+    assert fresh.gold("check") == fresh.gold("check", "--all-files") == (0, UNCHECKED)
 
 
 @pytest.mark.parametrize("named", ["eval\\gold.jsonl", "Eval/GOLD.jsonl", "eval/gro\u0308\u00dfe.jsonl"])
@@ -163,7 +164,7 @@ def test_gates_in_folders_below_are_not_passed_over_where_there_is_nothing_else(
     assert codes(fresh.gold("check", "--gates", "one/eval-gates.yml")[1]) == ["unsigned-change"]
     fresh.write("eval-gates.yml", "version: 1\n")  # gates of the root, and nothing else is asked about
     fresh.git("add", ".")
-    assert fresh.gold("check") == (0, "")
+    assert fresh.gold("check") == (0, UNCHECKED)
 
 
 def test_gates_in_the_folder_above_are_those_of_a_folder(fresh):
@@ -171,7 +172,7 @@ def test_gates_in_the_folder_above_are_those_of_a_folder(fresh):
     fresh.git("add", ".")
     for name in ("one/below", "another"):
         (fresh.path / name).mkdir()
-    assert Repo(fresh.path / "one/below").gold("check") == (0, "")
+    assert Repo(fresh.path / "one/below").gold("check") == (0, f"one/{UNCHECKED}".replace("eval/", ""))
     code, output = Repo(fresh.path / "another").gold("check")
     assert (code, "folders below have 'one/eval-gates.yml'. Choose one" in output) == (2, True), output
 
@@ -355,7 +356,7 @@ def test_a_submodule_is_a_repository_of_its_own(repo, tmp_path):
     assert (code, codes(output)) == (1, ["unsigned-change"])
     inner.fix(output)
     assert inner.gold("check") == (0, SIGNED)
-    assert outer.gold("check") == (0, "")
+    assert outer.gold("check") == (0, UNCHECKED)
     code, output = outer.gold("check", "--gold", "data/eval/gold.jsonl")
     assert (code, "submodule" in output) == (2, True), output
 

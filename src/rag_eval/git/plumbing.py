@@ -124,6 +124,10 @@ class Git:
             self._trees[commit] = CommitTree(self, _checked(commit))
         return self._trees[commit]
 
+    def ignores(self, path: str) -> bool:
+        """Return whether git ignores a path, relative to the root."""
+        return bool(self._run("check-ignore", "--", path, also=(1,), variables={"GIT_LITERAL_PATHSPECS": "0"}))
+
     def names(self) -> list[str]:
         """Return the paths of all files of the index."""
         return os.fsdecode(self._run("ls-files", "-z")).split("\0")[:-1]

@@ -178,8 +178,9 @@ def run_check(args: Namespace) -> int:
         if not comparison.has_gold:
             refuse_elsewhere(git.names(), [policy.gold for policy in comparison.policies], comparison.place)
         if "GIT_INDEX_FILE" not in os.environ:  # a passing commit prints nothing
-            golds = [policy.gold for policy in comparison.policies if states.head.files(policy.gold)]
-            print_lines(*(f"{gold}: every change is signed off." for gold in golds))
+            for gold in dict.fromkeys(policy.gold for policy in comparison.policies):
+                is_there = states.head.files(gold)
+                print_lines(f"{gold}: {'every change is signed off' if is_there else 'not in git, so not checked'}.")
         print_notes(*comparison.unstaged(args))
         return PASSED
     print_notes(*capped([str(violation) for violation in violations], "finding"))

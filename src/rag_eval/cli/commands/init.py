@@ -166,7 +166,9 @@ def run(args: argparse.Namespace) -> int:
             if args.signoff and template == "pre-commit.yaml":
                 text += "      - id: rag-eval-gold-signoff\n"
             write(path, text)
-            print_lines(f"wrote  {path}")
+            ignored = target == _GOLD and _is_ignored(target)
+            advice = f"  (git ignores it, so add it by force: git add -f {target})" if ignored else ""
+            print_lines(f"wrote  {path}{advice}")
     again = " --force" if args.collect else ""
     answer = f"{source.first}, then: {source.command}{again} && rag-eval score"
     steps = _NEXT_IMPORTED if is_imported else _NEXT_WITH_QUESTIONS if has_questions else _NEXT
@@ -175,6 +177,17 @@ def run(args: argparse.Namespace) -> int:
     steps += "" if below else _PULL.format(number=5 if args.signoff else 4)
     sys.stdout.write(f"\n{steps}")
     return PASSED
+
+
+def _is_ignored(path: str) -> bool:
+    """Return whether git ignores a file of the current folder."""
+    from rag_eval.git.plumbing import Git, GitError
+
+    try:
+        git = Git()
+        return git.ignores(git.prefix + path)
+    except GitError:  # no repository, or no git
+        return False
 
 
 def _import(args: argparse.Namespace) -> list[str]:
