@@ -18,7 +18,7 @@ RUN python -m pip install --no-cache-dir --no-compile --no-deps --only-binary :a
 
 COPY src/rag_eval /opt/rag-eval/rag_eval
 COPY schemas /opt/rag-eval/rag_eval/_schemas
-COPY docs/glossary.md docs/findings.md /opt/rag-eval/rag_eval/_docs/
+COPY docs/glossary.md docs/findings.md docs/gold.md /opt/rag-eval/rag_eval/_docs/
 COPY examples/quickstart /opt/rag-eval/rag_eval/_examples/quickstart
 # Byte code that names its source by a hash: the same sources give the same image, whenever and wherever it is built.
 RUN site="$(python -c 'import site; print(site.getsitepackages()[0])')" \

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import ROOT, write_rows
+from cases import ROOT, gold_row, write_rows
 from rag_eval.textual.grounding import evidence, ground, supported
 from rag_eval.textual.leaks import MASKED, STATES, Mark, answer_marks, segments
 from seams import main
@@ -139,10 +139,8 @@ def test_the_example_is_told_alike_in_both_forms(capsys):
 
 
 def test_an_answer_that_refuses_in_other_words_says_how_to_count_it(tmp_path, capsys):
-    assert (
-        "refused      no. To count the built-in pattern 'i don't know' (en, whole), write in eval-gates.yml"
-        in explained(tmp_path, capsys, "I don't know.", "text")
-    )
+    text = explained(tmp_path, capsys, "I don't know.", "text")
+    assert "refused      no. To count the built-in pattern 'i don't know' (en, whole), write builtin: true" in text
 
 
 def test_a_term_is_its_row_of_the_docs_without_markdown(capsys):
@@ -166,6 +164,19 @@ def test_a_gold_set_that_is_missing_or_broken_is_named(tmp_path, monkeypatch, ca
             (tmp_path / "eval/gold.jsonl").write_text("{}\n")
         assert main(["explain", "D1", *words]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_a_code_of_gold_lint_is_explained(capsys):
+    assert main(["explain", "substr-near-miss"]) == 0
+    assert capsys.readouterr().out.startswith("substr-near-miss (code)\n\nWith traces: an answer contains it")
+
+
+def test_a_conversation_names_its_turns(tmp_path, monkeypatch, capsys):
+    rows = [gold_row(qid=f"C7-{turn}", conversation="C7", turn=turn) for turn in (1, 2)]
+    write_rows(tmp_path / "gold.jsonl", rows)
+    monkeypatch.chdir(tmp_path)
+    assert main(["explain", "C7", "--gold", "gold.jsonl"]) == 2
+    assert "'C7' is a conversation. Choose a turn: C7-1, C7-2" in capsys.readouterr().err
 
 
 def test_a_finding_is_explained_with_its_level(capsys):

@@ -160,7 +160,7 @@ def _refused(case: Case) -> str:
         return "no"
     if case.settings.builtin:
         return f"no, though it begins with {refusal}"
-    return f"no. To count {refusal}, write in eval-gates.yml: refusal: {{builtin: true}}"
+    return f"no. To count {refusal}, write builtin: true under refusal in eval-gates.yml"
 
 
 def _sentence_lines(case: Case) -> Iterator[str]:

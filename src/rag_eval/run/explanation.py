@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from rag_eval.cases import Case, label, search_label
-from rag_eval.common.escaping import one_line
+from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import shipped
 from rag_eval.contract import Trace
 from rag_eval.errors import UsageError
@@ -39,7 +39,7 @@ def metric_of(name: str) -> Metric | None:
 
 def _term_lines(subject: str) -> list[str]:
     """Return the entry of a term in the glossary or of a finding; nothing if there is none."""
-    for page in ("glossary.md", "findings.md"):
+    for page in ("glossary.md", "findings.md", "gold.md"):
         columns: list[str] = []
         with Path(shipped("docs", page)).open(encoding="utf-8") as file:
             for line in file:
@@ -67,6 +67,8 @@ def cases_of(subject: str, options: Options) -> tuple[list[tuple[Case, str]], li
         fix = "To list the metrics: rag-eval metrics"
         if not reader.has(policy.gold):
             fix = f"There is no {policy.gold} here. Name the gold set: --gold FILE"
+        if turns := [qid for qid, item in golds.items() if item.conversation == subject]:
+            raise UsageError(f"{quoted(subject, 60)} is a conversation. Choose a turn: {', '.join(turns[:10])}")
         fix = hint(subject) or did_you_mean(subject, [*METRICS, *golds]) or fix
         raise UsageError(f"'{one_line(subject)}' is not a metric, a term or a qid of {policy.gold}. {fix}")
     traces = paired_traces(reader, golds, policy.trace)

@@ -84,7 +84,7 @@ def _finding_lines(path: str, items: int, notes: Sequence[GoldFinding]) -> Itera
         yield f"… and {quantity(len(notes) - _FINDINGS, 'more finding')} not shown. To see all: --format json"
     codes = ", ".join(f"{count} {code}" for code, count in Counter(finding.code for finding in notes).most_common())
     counted = f"{quantity(len(notes), 'finding')} in {quantity(items, 'item')}"
-    yield f"{counted}: {codes}. For their meaning, see docs/gold.md" if notes else f"{counted}."
+    yield f"{counted}: {codes}. For the meaning of one: rag-eval explain CODE" if notes else f"{counted}."
 
 
 # gold stats

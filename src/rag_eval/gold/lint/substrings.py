@@ -139,7 +139,7 @@ def near_miss(sample: GoldSample) -> Iterator[LintNote]:
         missed = [fold(claim) for claim in claims if not any(text in claim for text in gold.substrings)]
         for text in dict.fromkeys(gold.substrings):
             if (plain := fold(text)) and any(plain in claim for claim in missed):
-                form = "other white space, quotes, dashes or Markdown"
+                form = "other white space, quotes, dashes, Unicode forms or Markdown"
                 message = f"an answer writes {_shown(text)} with {form}: no match"
                 yield message, "Add the form that answers use.", gold
 
