@@ -32,6 +32,12 @@ def test_a_gate_under_an_alias_is_reported_under_the_name_of_its_metric(tmp_path
     assert "hit_rate@5 is read as recall_any@5" in err
 
 
+def test_names_of_the_rag_server_framework_explain_their_metrics(capsys):
+    names = ("unanswerable_accuracy", "abstention_false_positive_rate", "abstention_false_negative_rate")
+    shown = [(main(["explain", name]), capsys.readouterr().out.split(" ")[0]) for name in names]
+    assert shown == [(0, "abstention_accuracy"), (0, "over_refusal"), (0, "under_refusal")]
+
+
 def test_a_metric_under_two_names_is_refused_with_its_line(tmp_path, capsys):
     code, _, err = score(tmp_path, capsys, "gates:\n  chr: {min: 0}\n  citation_hit_rate: {min: 0.5}\n")
     assert (code, "eval-gates.yml:4" in err, "another name of chr" in err) == (2, True, True)
