@@ -3,7 +3,7 @@
     python bench/instructions.py [--data ../shared/data] [--write]
 
 DATA holds ``injection/deepset.jsonl`` and the traces of four sets with chunk texts. ``--write`` puts the table into the
-marked block of docs/internals/safety.md.
+marked block of bench/SAFETY.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from rag_eval.textual.instructions import instruction
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "internals" / "safety.md"
+PAGE = ROOT / "bench" / "SAFETY.md"
 BEGIN, END = "<!-- measured: bench/instructions.py -->\n", "<!-- end -->"
 SETS = ("azure-nw50", "begin", "clapnq", "mtrag")
 

@@ -4,7 +4,7 @@
 
 FOLDER holds the public sets (``refusal/completions.jsonl``, ``clapnq/``); without it only our own examples are
 measured. Each set is cut in halves by a hash of the question: patterns were written in sight of ``seen`` alone.
-``--write`` puts the tables into the marked block of docs/internals/refusals.md.
+``--write`` puts the tables into the marked block of bench/REFUSALS.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from rag_eval.textual.refusals import recognise
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "internals" / "refusals.md"
+PAGE = ROOT / "bench" / "REFUSALS.md"
 BEGIN, END = "<!-- measured: bench/refusals.py -->\n", "<!-- end -->"
 HALVES = ("seen", "held out")
 ROUNDS = 9
