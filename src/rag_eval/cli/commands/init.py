@@ -61,32 +61,24 @@ refusal:
   builtin: true                     # recognise "I don't know" and other refusals
 gates:
 """
-_NEXT = """\
-Next:
-  1. Score the sample answers: rag-eval score
-  2. Replace the three questions of eval/gold.jsonl with your own. Include some that your documents do not answer.
-     Then: rag-eval validate eval/gold.jsonl
-  3. {answer}
-"""
-_NEXT_WITH_QUESTIONS = """\
-Next:
-  1. Check your questions: rag-eval validate eval/gold.jsonl && rag-eval gold lint
-  2. {answer}
-  3. Set the limits that you want in eval-gates.yml. Every metric: rag-eval metrics
-"""
-_NEXT_IMPORTED = """\
-Next:
-  1. Score the imported answers: rag-eval score -v
-  2. Set the limits that you want in eval-gates.yml. Every metric: rag-eval metrics
-  3. {answer}
-"""
-_PULL = """\
-  {number}. Commit the files, open a pull request, and make its check rag-eval required.
-"""
+_LIMITS = "Set the limits that you want in eval-gates.yml. Every metric: rag-eval metrics"
+_REPLACE = """\
+Replace the three questions of eval/gold.jsonl with your own. Include some that your documents do not answer.
+     Then: rag-eval validate eval/gold.jsonl"""
+_NEXT = {
+    "samples": ["Score the sample answers: rag-eval score", _REPLACE, "{answer}"],
+    "own": [
+        "Check your questions: rag-eval validate eval/gold.jsonl && rag-eval gold lint",
+        "{answer}",
+        _LIMITS,
+    ],
+    "imported": ["Score the imported answers: rag-eval score -v", _LIMITS, "{answer}"],
+}
+"""What to do next, by the questions of the gold set."""
 _SIGN = """\
-  4. Commit the gold set with a sign-off: git add eval eval-gates.yml && rag-eval gold signoff --baseline --reason '…'
-     Then require one for every change: add signoff: {require: record} to eval-gates.yml
-"""
+Commit the gold set with a sign-off: git add eval eval-gates.yml && rag-eval gold signoff --baseline --reason '…'
+     Then require one for every change: add signoff: {require: record} to eval-gates.yml"""
+_PULL = "Commit the files, open a pull request, and make its check rag-eval required."
 _ANSWER = """\
       - run: date -u +%FT%TZ > started
       # Let your system answer the questions of eval/gold.jsonl here. It sends its traces to the tool.
@@ -171,11 +163,11 @@ def run(args: argparse.Namespace) -> int:
             print_lines(f"wrote  {path}{advice}")
     again = " --force" if args.collect else ""
     answer = f"{source.first}, then: {source.command}{again} && rag-eval score"
-    steps = _NEXT_IMPORTED if is_imported else _NEXT_WITH_QUESTIONS if has_questions else _NEXT
-    steps = steps.format(answer=answer)
-    steps += _SIGN if args.signoff else ""
-    steps += "" if below else _PULL.format(number=5 if args.signoff else 4)
-    sys.stdout.write(f"\n{steps}")
+    first = _NEXT["imported" if is_imported else "own" if has_questions else "samples"]
+    steps = [step.format(answer=answer) for step in first]
+    steps += [_SIGN] if args.signoff else []
+    steps += [] if below else [_PULL]
+    print("", "Next:", *(f"  {number}. {step}" for number, step in enumerate(steps, 1)), sep="\n")
     return PASSED
 
 
