@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +84,18 @@ def now() -> str:
 
 
 # Ask a person
+
+
+def person(stated: str, role: str, option: str = "--signer EMAIL", *, is_needed: bool = True) -> str:
+    """Return the name that an option states, otherwise git's email; raise UsageError if one ``is_needed``."""
+    from rag_eval.git.plumbing import Git, GitError
+
+    fix = f"Add {option}"
+    with suppress(GitError):  # no repository
+        stated = stated or Git().email() or ""
+        fix += ", or run: git config user.email EMAIL"
+    refuse((is_needed and not stated, f"no {role} is known. {fix}"))
+    return stated
 
 
 def ask(question: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from rag_eval.cases import Case
-from rag_eval.cli.commands._shared import ask, file_bytes, option_words, print_lines, print_notes
+from rag_eval.cli.commands._shared import ask, file_bytes, option_words, person, print_lines, print_notes, refuse
 from rag_eval.cli.commands.gold_files import json_lines
 from rag_eval.cli.commands.gold_signoff import run_signoff
 from rag_eval.cli.parser import Parser, names, whole
@@ -205,7 +205,8 @@ def run_review(args: Namespace) -> int:
     golds = read_gold(reader, policy.gold) if reader.has(policy.gold) else {}
     reader.ledger.stop_on_problems()
     data = json_lines(policy.gold, "gold review adds lines to")
-    signer = _signer(args, policy.gold, data)
+    signer = person(args.signer, "reviewer")
+    _refuse_changes(policy.gold, data)
     qids, accepted = set(golds), list[str]()
     waiting = [row for row in drafts if "rejected" not in row]
     try:
@@ -276,23 +277,16 @@ def _labels(row: Row) -> Row:
     return {"answerable": True, "gold_claim_substr": substrings, "gold_citations": ids}
 
 
-def _signer(args: Namespace, gold: str, data: bytes) -> str:
-    """Return the reviewer. Gold with other changes is refused: they would be signed along with these."""
+def _refuse_changes(gold: str, data: bytes) -> None:
+    """Refuse gold with other changes: they would be signed along with the accepted items."""
     try:
         git = Git()
-    except GitError:
-        if not args.signer:
-            raise UsageError("no reviewer is known. Add --signer EMAIL") from None
-        return str(args.signer)
+    except GitError:  # without a repository nothing is signed
+        return
     last = git.last()
     committed = read(git.at(last), git.inside(gold)) if last else None
-    if data and committed != data:
-        fix = "Commit or undo them first."
-        raise UsageError(f"{gold} has uncommitted changes, which gold review would sign too. {fix}")
-    signer = args.signer or git.email()
-    if not signer:
-        raise UsageError("no reviewer is known. Add --signer EMAIL, or run: git config user.email EMAIL")
-    return str(signer)
+    fix = "Commit or undo them first."
+    refuse((data and committed != data, f"{gold} has uncommitted changes, which gold review would sign too. {fix}"))
 
 
 def _sign(args: Namespace, gold: str, data: bytes, accepted: list[str]) -> int:

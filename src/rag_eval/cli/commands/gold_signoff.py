@@ -10,9 +10,9 @@ import unicodedata
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from rag_eval.cli.commands._shared import now, option_words, print_lines, print_notes
+from rag_eval.cli.commands._shared import now, option_words, person, print_lines, print_notes
 from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import GATES_FILES, WINDOWS, shell_line
@@ -33,48 +33,33 @@ _BASE = "compare the index with the commit where the branch left REF"
 _SHOWN = 100
 
 
-class GoldComparison(NamedTuple):
-    """Two states of the gold in git, and the sign-off policies that apply to them."""
+def _has_gold(states: GoldStates, golds: Sequence[str]) -> bool:
+    """Return whether git has one of the gold sets in one of two states."""
+    return any(tree.files(gold) for gold in golds for tree in (states.head, states.base))
 
-    git: Git
-    states: GoldStates
-    place: Place
-    policies: Sequence[SignoffPolicy]
 
-    @classmethod
-    def of(cls, git: Git, states: GoldStates, args: Namespace) -> GoldComparison:
-        """Compare two states of the gold and the gates that the options name."""
-        place = Place(args.gold, args.gates, git.prefix)
-        return cls(git, states, place, repository.policies(states, place))
+def _unstaged(git: Git, golds: Iterable[str], args: Namespace) -> list[str]:
+    """Warn that the work tree has edits of the gold that are not staged, and so were not checked.
 
-    @property
-    def has_gold(self) -> bool:
-        """Return whether git has a gold set in one of the states."""
-        trees = self.states.head, self.states.base
-        return any(tree.files(policy.gold) for policy in self.policies for tree in trees)
-
-    def unstaged(self, args: Namespace) -> list[str]:
-        """Warn that the work tree has edits of the gold that are not staged, and so were not checked.
-
-        The files are compared here: `git diff` runs filters and monitors that a repository configures.
-        """
-        if args.worktree or "GIT_INDEX_FILE" in os.environ:  # a hook checks only the index
-            return []
-        options = option_words(args, "base", *(["trace"] if args.nested == "diff" else []), "gold", "gates")
-        look = shell_line("rag-eval", "gold", args.nested, "--worktree", *options)
-        files, edited = WorkTree(self.git.top), []
-        files.committed = self.git  # a checkout may use other line endings than git
-        for path in dict.fromkeys(policy.gold for policy in self.policies):
-            try:
-                current = files.files(path)
-            except IsFolder:
-                path = f"{path}/"
-                current = files.files(path)
-            except InputError:
-                continue  # a link, or no file: reported by the check of the gold
-            staged = self.git.files(path)
-            edited += [name for name in staged if current.get(name) != staged[name]]
-        return [f"{path} has unstaged edits, which were not checked. To check them: {look}" for path in edited]
+    The files are compared here: `git diff` runs filters and monitors that a repository configures.
+    """
+    if args.worktree or "GIT_INDEX_FILE" in os.environ:  # a hook checks only the index
+        return []
+    options = option_words(args, "base", *(["trace"] if args.nested == "diff" else []), "gold", "gates")
+    look = shell_line("rag-eval", "gold", args.nested, "--worktree", *options)
+    files, edited = WorkTree(git.top), []
+    files.committed = git  # a checkout may use other line endings than git
+    for path in dict.fromkeys(golds):
+        try:
+            current = files.files(path)
+        except IsFolder:
+            path = f"{path}/"
+            current = files.files(path)
+        except InputError:
+            continue  # a link, or no file: reported by the check of the gold
+        staged = git.files(path)
+        edited += [name for name in staged if current.get(name) != staged[name]]
+    return [f"{path} has unstaged edits, which were not checked. To check them: {look}" for path in edited]
 
 
 def _states_since(git: Git, base: str, *, worktree: bool = False) -> GoldStates:
@@ -116,17 +101,18 @@ def run_diff(args: Namespace) -> int:
       rag-eval gold diff --base origin/main
     """
     git = Git()
-    comparison = GoldComparison.of(git, _states_since(git, args.base, worktree=args.worktree), args)
-    for policy in comparison.policies:
-        base, head = repository.sides(comparison.states, policy)
+    states = _states_since(git, args.base, worktree=args.worktree)
+    policies = repository.policies(states, Place(args.gold, args.gates, git.prefix))
+    for policy in policies:
+        base, head = repository.sides(states, policy)
         changes = checking.changes(base.items, head.items)
         print_lines(*(_described(item, base, head) for item in changes))
-        if not repository.is_untouched(comparison.states, policy):
+        if not repository.is_untouched(states, policy):
             from rag_eval.cli.commands._gold_impact import case_effects  # loads the metrics
 
-            print_lines(*case_effects(git, comparison.states, policy.gold, args.gates, args.trace))
-        print_lines(f"{policy.gold} against {comparison.states.name}: {_counted(changes)}.")
-    print_notes(*comparison.unstaged(args))
+            print_lines(*case_effects(git, states, policy.gold, args.gates, args.trace))
+        print_lines(f"{policy.gold} against {states.name}: {_counted(changes)}.")
+    print_notes(*_unstaged(git, [policy.gold for policy in policies], args))
     return PASSED
 
 
@@ -171,17 +157,19 @@ def run_check(args: Namespace) -> int:
         states = repository.states_between(git, pushed[0], pushed[1])
     else:
         states = _states_since(git, args.base, worktree=args.worktree)
-    comparison = GoldComparison.of(git, states, args)
-    repository.check_signers(states, comparison.place, comparison.policies)
-    violations = [violation for policy in comparison.policies for violation in _violations(states, policy, args)]
+    place = Place(args.gold, args.gates, git.prefix)
+    policies = repository.policies(states, place)
+    golds = [policy.gold for policy in policies]
+    repository.check_signers(states, place, policies)
+    violations = [violation for policy in policies for violation in _violations(states, policy, args)]
     if not violations:
-        if not comparison.has_gold:
-            refuse_elsewhere(git.names(), [policy.gold for policy in comparison.policies], comparison.place)
+        if not _has_gold(states, golds):
+            refuse_elsewhere(git.names(), golds, place)
         if "GIT_INDEX_FILE" not in os.environ:  # a passing commit prints nothing
-            for gold in dict.fromkeys(policy.gold for policy in comparison.policies):
+            for gold in dict.fromkeys(golds):
                 is_there = states.head.files(gold)
                 print_lines(f"{gold}: {'every change is signed off' if is_there else 'not in git, so not checked'}.")
-        print_notes(*comparison.unstaged(args))
+        print_notes(*_unstaged(git, golds, args))
         return PASSED
     print_notes(*capped([str(violation) for violation in violations], "finding"))
     fixes = dict.fromkeys(violation.fix for violation in violations)
@@ -282,24 +270,22 @@ def run_signoff(args: Namespace) -> int:
     """
     git = Git()
     states = _states_since(git, args.base)
-    signer = args.signer or git.email()
-    if not signer:
-        raise UsageError("no signer is known. Add --signer EMAIL, or run: git config user.email EMAIL")
+    signer = person(args.signer, "signer")
     if not any(letter.isalnum() for letter in args.reason):
         raise UsageError("--reason is empty. Tell the reviewers why the gold changed: --reason TEXT")
-    comparison = GoldComparison.of(git, states, args)
+    policies = repository.policies(states, Place(args.gold, args.gates, git.prefix))
+    golds = [policy.gold for policy in policies]
     # All are drafted before the first is written, so that an error leaves no files.
-    drafts = [(policy, _draft(states, policy, args, signer)) for policy in comparison.policies]
+    drafts = [(policy, _draft(states, policy, args, signer)) for policy in policies]
     for policy, record in drafts:
         if record:
             _write_and_stage(git, policy, record)
     if any(record for _, record in drafts):
         return PASSED
-    if not comparison.has_gold:
-        _refuse_other_spelling(git.names(), [policy.gold for policy in comparison.policies])
-        gold = comparison.policies[0].gold
-        stage = one_line(shell_line("git", "add", "--", f":/{gold}"), 200)
-        missing = f"{quoted(gold)} is not staged, so there is nothing to sign."
+    if not _has_gold(states, golds):
+        _refuse_other_spelling(git.names(), golds)
+        stage = one_line(shell_line("git", "add", "--", f":/{golds[0]}"), 200)
+        missing = f"{quoted(golds[0])} is not staged, so there is nothing to sign."
         raise UsageError(f"{missing} Stage it first, with the gates file that names it, if any: {stage}")
     as_before = "" if states.base is NOTHING else f"the same as in {states.name}, or "
     nothing = f"Nothing to sign: the staged gold set is {as_before}already signed off"

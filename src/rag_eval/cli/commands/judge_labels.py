@@ -13,7 +13,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cli.commands._shared import ask, now, option_words, print_lines, print_notes, refuse_existing
+from rag_eval.cli.commands._shared import ask, now, option_words, person, print_lines, print_notes, refuse_existing
 from rag_eval.cli.commands.judge import USUAL_VERDICTS, prompt_of, recorded
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import json_text, quantity, quoted
@@ -25,7 +25,6 @@ from rag_eval.contract.settings import SCORE_OF, SCORES, digest_of
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.gates.policy import Calibration, Policy
 from rag_eval.gates.selection import is_field, slices_of
-from rag_eval.git.plumbing import Git, GitError
 from rag_eval.llm_judge.labels import BINARY, SampledVerdict, Scale, read_labels, sample_verdicts
 from rag_eval.llm_judge.reliability import Matched, agreement_lines, calibration_record, match_labels, measure_agreement
 from rag_eval.readers.gates_file import judge_of, policy_of
@@ -258,11 +257,7 @@ def run_spot_check(args: argparse.Namespace) -> int:
     if not judged:
         raise UsageError(f"{path} has no verdict of {judge.model}. Record verdicts first: rag-eval judge")
     scores, kinds = _scores(args.score, policy), _kinds_of_questions(args, policy)
-    rater = args.rater
-    with suppress(GitError):
-        rater = rater or Git().email() or ""
-    if not rater and not args.html:
-        raise UsageError("no rater is known. Add --rater NAME, or run: git config user.email EMAIL")
+    rater = person(args.rater, "rater", "--rater NAME", is_needed=not args.html)
     drawn = sample_verdicts(judged, kinds, args.n, args.seed)
     graded_before = _graded_by(args.out, rater)
     todo = [item for item in drawn if item.label(args.seed)["input"] not in graded_before]
