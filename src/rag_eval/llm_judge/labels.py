@@ -122,22 +122,10 @@ def _label(inputs: ImportInputs, path: str, line: int, row: Row, scales: Mapping
     return Label(**texts, weight=weight, unit=unit, scores=scores, file=path, line=line)
 
 
-class SampledVerdict(NamedTuple):
-    """A drawn verdict, and how many verdicts it represents."""
-
-    row: Row
-    weight: float
-
-    def label(self, seed: str) -> Row:
-        """Return the fields of a label that identify the graded answer."""
-        run = {"run": self.row["run"]} if "run" in self.row else {}
-        about = {"qid": self.row["qid"], **run, "input": digest_of(self.row["input"])}
-        return {**about, "scale": "0-5", "weight": round(self.weight, 6), "seed": seed}
-
-
-def sample_verdicts(rows: Sequence[Row], kinds: Mapping[str, str], size: int, seed: str) -> list[SampledVerdict]:
+def sample_verdicts(rows: Sequence[Row], kinds: Mapping[str, str], size: int, seed: str) -> list[tuple[Row, Row]]:
     """Draw verdicts by the judge's score and the kind of question, as finely as ``size`` allows.
 
+    Each comes behind the fields of a label that identify the graded answer, and say how many verdicts it represents.
     Rare grades are drawn more often, and weigh less. The order of the rows does not matter.
     """
     strata: dict[str, list[Row]] = {}
@@ -150,11 +138,13 @@ def sample_verdicts(rows: Sequence[Row], kinds: Mapping[str, str], size: int, se
         strata = {name: list(some) for name, some in groupby(sorted(rows, key=stratum_of), key=stratum_of)}
         if len(strata) <= size:
             break
-    counts, drawn = root_counts(strata, size), []
+    counts, drawn = root_counts(strata, size), list[tuple[Row, Row]]()
     for name, some in strata.items():
-        chosen = hash_order(some, itemgetter("hash"), f"{seed} ")[: counts[name]]
-        drawn += [SampledVerdict(row, len(some) / counts[name]) for row in chosen]
-    return hash_order(drawn, lambda item: item.row["hash"], f"{seed} order ")
+        drawing = {"scale": "0-5", "weight": round(len(some) / counts[name], 6), "seed": seed}
+        for row in hash_order(some, itemgetter("hash"), f"{seed} ")[: counts[name]]:
+            about: Row = {field: row[field] for field in ("qid", "run") if field in row}
+            drawn.append(({**about, "input": digest_of(row["input"]), **drawing}, row))
+    return hash_order(drawn, lambda pair: pair[1]["hash"], f"{seed} order ")
 
 
 def _graded(row: Row) -> str:

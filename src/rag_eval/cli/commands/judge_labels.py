@@ -25,7 +25,7 @@ from rag_eval.contract.settings import SCORE_OF, SCORES, digest_of
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.gates.policy import Calibration, Policy
 from rag_eval.gates.selection import is_field, slices_of
-from rag_eval.llm_judge.labels import BINARY, SampledVerdict, Scale, read_labels, sample_verdicts
+from rag_eval.llm_judge.labels import BINARY, Scale, read_labels, sample_verdicts
 from rag_eval.llm_judge.reliability import Matched, agreement_lines, calibration_record, match_labels, measure_agreement
 from rag_eval.readers.gates_file import judge_of, policy_of
 from rag_eval.readers.gold_file import read_gold
@@ -260,7 +260,7 @@ def run_spot_check(args: argparse.Namespace) -> int:
     rater = person(args.rater, "rater", "--rater NAME", is_needed=not args.html)
     drawn = sample_verdicts(judged, kinds, args.n, args.seed)
     graded_before = _graded_by(args.out, rater)
-    todo = [item for item in drawn if item.label(args.seed)["input"] not in graded_before]
+    todo = [(label, row["input"]) for label, row in drawn if label["input"] not in graded_before]
     prompt = prompt_of("", args.rubric)
     if prompt.judge(judge.model).rubric != judge.rubric:
         fix = "Name its rubric: --rubric FILE"
@@ -269,8 +269,7 @@ def run_spot_check(args: argparse.Namespace) -> int:
     calibrate = "rag-eval", "judge", "calibrate", "--labels"
     recorded_in = option_words(args, "gates", "verdicts", "model")
     if args.html:
-        answers = [(item.label(args.seed), item.row["input"]) for item in todo]
-        write(args.html, grading_form(answers, scores, prompt.rubric, rater, __version__))
+        write(args.html, grading_form(todo, scores, prompt.rubric, rater, __version__))
         then = shell_line(*calibrate, "judge-labels.jsonl", *recorded_in)
         print_notes(f"wrote {args.html}. Open it in a browser, save the grades, then: {then}")
         return PASSED
@@ -312,20 +311,20 @@ def _graded_by(path: str, rater: str) -> set[str]:
 
 
 def _ask_all(
-    args: argparse.Namespace, todo: Sequence[SampledVerdict], scores: Sequence[str], rater: str, rubric: str
+    args: argparse.Namespace, todo: Sequence[tuple[Row, Row]], scores: Sequence[str], rater: str, rubric: str
 ) -> int:
     """Show the answers one by one and record each grade at once; return how many were graded."""
     graded, out = 0, Path(args.out)
     print_lines(*(rubric.splitlines() if todo else ()))
     try:
-        for index, item in enumerate(todo, 1):
-            _show_answer(item.row["input"], f"{index} of {len(todo)}")
+        for index, (label, shown) in enumerate(todo, 1):
+            _show_answer(shown, f"{index} of {len(todo)}")
             grades = _ask_grades(scores)
             if grades is None:
                 break
             if grades:
                 note = {"note": text} if (text := ask("note (Enter: none) ")) else {}
-                row = {**item.label(args.seed), "rater": rater, "at": now(), **grades, **note}
+                row = {**label, "rater": rater, "at": now(), **grades, **note}
                 write_data(out, [with_line(out.read_bytes() if out.exists() else b"", row)])
                 graded += 1
     except EOFError:
