@@ -97,15 +97,7 @@ GROUPS = {
         """\
   rag-eval gold diff
   rag-eval gold signoff --reason 'Q04: the new manual gives ten days'
-  rag-eval gold check
   rag-eval gold check --base origin/main
-  rag-eval gold signoff --key ~/.ssh/id_ed25519 --reason 'Q04: the new manual gives ten days'
-  rag-eval gold signoff --baseline --reason 'reviewed by two of us'
-  rag-eval gold lint --trace runs/trace.jsonl
-  rag-eval gold relink --old eval/baseline.trace.jsonl --new runs/trace.jsonl
-  rag-eval gold draft --from runs/trace.jsonl --sample 20
-  rag-eval gold review
-  rag-eval gold freeze v1.0
 """,
     )
 }

@@ -37,12 +37,7 @@ from rag_eval.stats.sampling import hash_order
 
 Row = dict[str, Any]
 DRAFTS = "eval/drafts.jsonl"
-KINDS = {
-    "failed": "the system failed, or ran out of time",
-    "refused": "the system refused",
-    "ungrounded": "the retrieved texts support less than half of the answer",
-    "answered": "an answer without any of these",
-}
+KINDS = ("failed", "refused", "ungrounded", "answered")
 _SUPPORTED, _CHUNKS, _WIDE = 0.5, 10, 400
 
 

@@ -267,6 +267,8 @@ def run_signoff(args: Namespace) -> int:
 
     Examples:
       rag-eval gold signoff --reason 'the new manual says 31 days'
+      rag-eval gold signoff --key ~/.ssh/id_ed25519 --reason 'the new manual says 31 days'
+      rag-eval gold signoff --baseline --reason 'reviewed by two of us'
     """
     git = Git()
     states = _states_since(git, args.base)
