@@ -15,7 +15,7 @@ from project import Project, apart, gates, gold_of
 from seams import build_parser
 
 GOLD, GATES = "kept here/gold.jsonl", "kept here/gates.yml"
-DRAFTS, MANIFEST, VERDICTS = "kept here/drafts.jsonl", "kept here/v1.json", "kept here/verdicts.jsonl"
+DRAFTS, VERDICTS = "kept here/drafts.jsonl", "kept here/verdicts.jsonl"
 FILES = ("--gold", GOLD, "--gates", GATES)
 SHOWN = re.compile(r"rag-eval (?:gold|judge|score) .*?(?= && |$)", re.MULTILINE)
 
@@ -36,7 +36,6 @@ def project(tmp_path, monkeypatch):
     judged = [verdicts.verdict_row(*pair) for pair in zip(verdicts.gold_of(3), verdicts.trace_of(3), strict=True)]
     write_rows(made.path / VERDICTS, judged)
     made.write("answers_of_one.py", "def answer(question):\n    return 'It is 1 days.'\n")
-    made.write(MANIFEST, "{}")
     made.write("eval/judge-labels.jsonl", "")  # otherwise a spot-check without a grade shows no next step
     monkeypatch.chdir(made.path)
     monkeypatch.setattr("sys.stdin", io.StringIO("1\n1\n\n"))  # the grades of one answer
@@ -48,7 +47,6 @@ def project(tmp_path, monkeypatch):
     [
         ("gold", "draft", "--from", "asked.jsonl", "--drafts", DRAFTS, *FILES),
         ("gold", "freeze", "v1", *FILES),
-        ("gold", "freeze", "v1", "--unsigned", "--out", MANIFEST, *FILES),
         ("gold", "check", "--all-files", *FILES),
         ("gold", "diff", "--base", "HEAD~1", "--trace", "runs/trace.jsonl", *FILES),
         ("gold", "relink", "--old", "old.jsonl", "--new", "new.jsonl", "--write", *FILES),
@@ -67,7 +65,5 @@ def test_a_command_that_is_shown_reads_the_same_files(command, project, words):
         names = [name for name in ("gold", "gates", "drafts", "verdicts", "model", "base") if given.get(name)]
         wrong = {name: getattr(other, name) for name in names if getattr(other, name, given[name]) != given[name]}
         assert wrong == {}, vars(other)
-        if getattr(other, "nested", "") == "freeze":
-            assert (other.tag, other.check, other.out) == ("v1", True, MANIFEST)
         if other.command == "score":
             assert other.trace == given["out"]
