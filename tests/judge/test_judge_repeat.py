@@ -100,6 +100,14 @@ def test_the_recorded_verdict_is_one_more_time_and_stays(repeat, tmp_path):
     assert (tmp_path / "eval/verdicts.jsonl").read_bytes() == before
 
 
+def test_one_reply_needs_a_recorded_verdict_of_every_answer(repeat, tmp_path):
+    repeat(Moody(), sub=())
+    file = tmp_path / "eval/verdicts.jsonl"
+    file.write_text("".join(file.read_text("utf-8").splitlines(keepends=True)[1:]), "utf-8")
+    code, _, err = repeat(Moody(), "--n", "1")
+    assert (code, "there is nothing to compare. Write: --n 3" in err) == (2, True), err
+
+
 def test_the_margin_of_a_gate_is_held_against_the_noise(repeat, tmp_path):
     gates = "gates: {judge_groundedness: {min: 3.2}, judge_relevancy: {min: 0.5}, chr: {min: 0.1}}"
     (tmp_path / "eval-gates.yml").write_text(f"version: 1\n{gates}\n", "utf-8")

@@ -203,7 +203,7 @@ def run_repeat(args: argparse.Namespace) -> int:
     chosen = {name: question for name, question in by_hash.items() if name in drawn}
     verdicts = recorded(args.verdicts or policy.verdicts or USUAL_VERDICTS)
     known = {row["hash"]: row for row in verdicts if "error" not in row}
-    if args.n == 1 and chosen.keys().isdisjoint(known):
+    if args.n == 1 and not chosen.keys() <= known.keys():
         raise UsageError("with one reply and no recorded verdict, there is nothing to compare. Write: --n 3")
     times = quantity(args.n, "time")
     print_notes(f"{len(chosen)} of {quantity(len(by_hash), 'answer')}, each judged {times}")
