@@ -414,12 +414,6 @@ def metrics_to_measure(gated: Sequence[str]) -> list[str]:
     return list(names) or [f"judge_{score}" for score in SCORES]
 
 
-def reply_rows(replies: Mapping[tuple[str, str], Row], asked: Mapping[str, AnswerToJudge]) -> list[Row]:
-    """Return a row for each reply: ``replies`` by repeat and hash to the answers that were ``asked`` about."""
-    by_answer = {(name, int(repeat)): reply for (repeat, name), reply in replies.items() if name in asked}
-    return [asked[key[0]].row(by_answer[key], {"hash": key[0], "repeat": key[1]}) for key in sorted(by_answer)]
-
-
 def noise_lines(noises: Sequence[Noise], margins: Sequence[Margin]) -> Iterator[str]:
     """Yield a table of the metrics, and how far each gate is from its threshold."""
     if not noises:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -203,17 +205,27 @@ def run_repeat(args: argparse.Namespace) -> int:
     chosen = {name: question for name, question in by_hash.items() if name in drawn}
     verdicts = recorded(args.verdicts or policy.verdicts or USUAL_VERDICTS)
     known = {row["hash"]: row for row in verdicts if "error" not in row}
-    if args.n == 1 and not chosen.keys() <= known.keys():
+    has_recorded = chosen.keys() <= known.keys()  # then they count as one more repeat
+    if args.n == 1 and not has_recorded:
         raise UsageError("with one reply and no recorded verdict, there is nothing to compare. Write: --n 3")
     times = quantity(args.n, "time")
     print_notes(f"{len(chosen)} of {quantity(len(by_hash), 'answer')}, each judged {times}")
     answers: dict[tuple[str, str], Row] = {}
     todo = [(name, prompt.text(question.shown)) for name, question in chosen.items()]
     _ask(args, judge, todo, policy, answers, [str(number) for number in range(1, args.n + 1)])
-    rows = reliability.reply_rows({key: row for key, row in answers.items() if int(key[0]) <= args.n}, chosen)
+    rows = [
+        question.row(answers[str(number), name], {"hash": name, "repeat": number})
+        for name, question in sorted(chosen.items())
+        for number in range(1, args.n + 1)
+    ]
     write_rows(args.out, rows)
     Path(f"{args.out}.partial").unlink(missing_ok=True)
-    repeated = list(_repeated(chosen, known, rows, args.n))
+    repeated = []
+    for name, replies in groupby(rows, itemgetter("hash")):
+        recorded_verdict = [known[name]] if has_recorded else []
+        verdicts = [*recorded_verdict, *(row for row in replies if "error" not in row)]
+        if len(verdicts) == args.n + has_recorded:
+            repeated.append(reliability.Repeated(chosen[name], verdicts))
     names = reliability.metrics_to_measure([gate.name for gate in policy.gates])
     measured = (reliability.measure_noise(name, repeated, len(by_hash)) for name in names)
     noises = {item.metric: item for item in measured if item}
@@ -229,19 +241,3 @@ def run_repeat(args: argparse.Namespace) -> int:
     if failed:
         print_notes(f"left out: {quoted(failed[0]['qid'], 60)}: {failed[0]['error']}")
     return GATE_FAILED if failed else PASSED
-
-
-def _repeated(
-    chosen: dict[str, AnswerToJudge], known: dict[str, Row], rows: Sequence[Row], times: int
-) -> Iterator[reliability.Repeated]:
-    """Yield the answers with a verdict from each repeat."""
-    again: dict[str, list[Row]] = {name: [] for name in chosen}
-    for row in rows:
-        if "error" not in row:
-            again[row["hash"]].append(row)
-    # If all answers have a recorded verdict, it counts as one more repeat.
-    all_known = chosen.keys() <= known.keys()
-    for name, answer in chosen.items():
-        if len(again[name]) == times:
-            verdicts = [known[name], *again[name]] if all_known else again[name]
-            yield reliability.Repeated(answer, verdicts)
