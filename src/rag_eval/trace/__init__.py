@@ -81,16 +81,16 @@ class Trace:
             raise RuntimeError("this trace is open already. Write: with trace(qid, question) for each question")
         self._outer, self._is_open = current(), True
         _current.set(self)
-        return self.begin()
+        return self._begin()
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._is_open = False
         if _current.get() is self:  # not if the block is in a generator that ends in another task than it began in
             _current.set(self._outer)
         if error is not None:
-            self.fail(error)
+            self._fail(error)
         try:
-            self.write()
+            self._write()
         except OSError as problem:
             if error is None:
                 raise
@@ -102,14 +102,14 @@ class Trace:
     async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self.__exit__(kind, error, traceback)
 
-    def begin(self) -> Self:
-        """Start the clock; a ``with`` block does it."""
+    def _begin(self) -> Self:
+        """Start the clock of a row, as a ``with`` block does."""
         self._row["ts"] = round(time.time(), 3)
         self._started = time.perf_counter()
         return self
 
-    def fail(self, error: BaseException | str) -> None:
-        """Record that the question failed; a ``with`` block does it for an exception."""
+    def _fail(self, error: BaseException | str) -> None:
+        """Record that the question failed, as a ``with`` block does for an exception."""
         timed_out = {"timed_out": True} if isinstance(error, TimeoutError) else {}
         if isinstance(error, BaseException):
             try:
@@ -118,11 +118,11 @@ class Trace:
                 error = f"{type(error).__name__}: the exception has no text"
         self._row |= {"error": error[:2000], "ok": False, **timed_out}
 
-    def write(self) -> None:
-        """Append the row to the file; a ``with`` block does it. Half of a surrogate pair becomes a question mark."""
+    def _write(self) -> None:
+        """Append the row to the file, as a ``with`` block does. Half of a surrogate pair becomes a question mark."""
         self._row.setdefault("latency_ms", {}).setdefault("total", _milliseconds(self._started))
         if not self._row.keys() & {"answer_json", "error"}:
-            self.fail("no answer was recorded: call t.answer(text)")
+            self._fail("no answer was recorded: call t.answer(text)")
         append_line(self._path, json.dumps(self._row, ensure_ascii=False, default=plain_value))
 
     def retrieved(self, documents: Iterable[Any], query: str = "") -> None:

@@ -58,7 +58,7 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
             qid = (more.get("metadata") or {}).get("qid")
             stated = {"qid": "" if qid is None else str(qid), "q": _text(inputs, _QUESTIONS), "run": self._run}
             trace = Trace(self._path, {name: value for name, value in stated.items() if value})
-            self._runs[run_id] = _Run(run_id, trace.begin(), False, started)
+            self._runs[run_id] = _Run(run_id, trace._begin(), False, started)
 
     on_retriever_start = on_chat_model_start = on_llm_start = on_chain_start
 
@@ -91,7 +91,7 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         """Write the row with the error if the outermost run failed."""
         if run := self._ask(run_id, more.get("inputs")):
-            run.trace.fail(error)
+            run.trace._fail(error)
         self._end(run_id, "", None)
 
     on_llm_error = on_retriever_error = on_tool_error = on_chain_error
@@ -121,9 +121,9 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
             with _recording(trace):
                 trace.answer(answer, _fields(outputs).get("citations"))
         elif "error" not in trace._row and not run.is_in_block:
-            trace.fail("the chain returned no text")
+            trace._fail("the chain returned no text")
         if not run.is_in_block and trace._row.keys() & {"qid", "q"}:
-            trace.write()
+            trace._write()
 
 
 @contextmanager
@@ -132,7 +132,7 @@ def _recording(trace: Trace) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        trace.fail(error)
+        trace._fail(error)
 
 
 def _enclosing_run() -> UUID | None:

@@ -56,7 +56,7 @@ class QueryHandler(BaseEventHandler):  # type: ignore[misc]
         if isinstance(event, QueryStartEvent):
             row = {"q": getattr(event.query, "query_str", None) or str(event.query)}
             row |= {"run": self.run} if self.run else {}
-            self._open.set((*queries, (event.span_id, record or Trace(self.path, row).begin())))
+            self._open.set((*queries, (event.span_id, record or Trace(self.path, row)._begin())))
         elif isinstance(event, RetrievalEndEvent) and record:
             record.retrieved(event.nodes)
         elif isinstance(event, (QueryEndEvent, SpanDropEvent)):
@@ -75,8 +75,8 @@ class QueryHandler(BaseEventHandler):  # type: ignore[misc]
                     record.answer(answer)
                 if not is_in_block:  # an exception reaches the block, which records it
                     if error:
-                        record.fail(error)
-                    record.write()
+                        record._fail(error)
+                    record._write()
             except (OSError, TypeError, ValueError) as problem:  # the application still gets its answer
                 _log.warning("the trace row of %r was not written: %s", record._row.get("q"), problem)
 
