@@ -41,7 +41,11 @@ ALIASES = {
 }
 """Names that gates and ``explain`` accept; reports have the metric's own name."""
 _HINTS = {
-    "hit_rate": "Write it with a cutoff: recall_any@5.",
+    "accuracy": "Use precision, the share of answers with the right claim and the right citation.",
+    "exact_match": "Use precision: an answer is right if it contains a gold substring.",
+    "latency": "Name the stage and the statistic: latency_total_ms.p95.",
+    "refusal": "Use over_refusal for answerable questions, and under_refusal for the others.",
+    "hit": "Write it with a cutoff: recall_any@5.",
     "context_recall": "Write it with a cutoff: recall@5. It uses labelled evidence and no model.",
     "context_precision": "Write it with a cutoff: precision@5, the share of the first 5 that is evidence. "
     "For a value that weighs ranks, use map or ndcg@5.",
@@ -69,7 +73,7 @@ def canonical(name: str) -> str:
 
 def hint(name: str) -> str:
     """Return a suggestion for an unknown metric name; empty if there is none."""
-    return _HINTS.get(name.partition("@")[0], "")
+    return _HINTS.get(name.partition("@")[0].removesuffix("_rate"), "")
 
 
 _MODULES = (
