@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 _WHOLE_SLICES = 200
 """Slices that have every metric; the others have the gated ones."""
-_OF_QUESTIONS = ("answers", "refusals", "citations", "retrieval", "context", "groundedness")
+_OF_ANSWERS = ("answers", "refusals", "citations", "groundedness", "judge")
+_OF_QUESTIONS = (*_OF_ANSWERS, "retrieval", "context")
 """The metric groups that ignore safety cases."""
 
 
@@ -224,7 +225,7 @@ class Context(NamedTuple):
 
 
 def judged_as_search(card: Scorecard, policy: Policy, context: Context) -> Scorecard:
-    """Return the scorecard, that of a search engine with the labels of one.
+    """Return the scorecard, that of a search engine with the labels of one and without metrics of answers.
 
     A search engine gives no answer in any case, is judged only by gates on retrieval, and its baseline has no right
     answers either: a system whose answers vanish is none.
@@ -235,7 +236,8 @@ def judged_as_search(card: Scorecard, policy: Policy, context: Context) -> Score
     earlier = context.earlier.questions if context.earlier else ()
     if any(question.label in ("OK", "REFUSAL_OK") for question in earlier):
         return card
-    return card._replace(cases=card.cases.of_search())
+    measures = tuple(measure for measure in card.measures if measure.metric.perspective not in _OF_ANSWERS)
+    return card._replace(measures=measures, cases=card.cases.of_search())
 
 
 def evidence_of(card: Scorecard, policy: Policy, context: Context) -> RunEvidence:
