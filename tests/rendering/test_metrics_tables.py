@@ -93,3 +93,15 @@ def test_a_slice_is_shaded_by_its_distance_from_all_cases(name, whole, part, sha
     better = measure(name).metric.better
     values = [MetricResult(value, 9, None, None, better, "") for value in (part, whole)]
     assert metrics_tables.shade(name, *values) == shade
+
+
+def test_a_gate_without_data_hides_no_value(tmp_path):
+    gates = tmp_path / "eval-gates.yml"
+    gates.write_text("version: 1\ngates:\n  precision: {max_drop: 0.02}\n", encoding="utf-8")
+    golds = [gold_row(qid="Q1", gold_citations=["a"], gold_claim_substr=["30 days"])]
+    traces = [trace_row(qid="Q1", retrieved_ids=["a"], answer_json=ANSWER)]
+    files = (write_rows(tmp_path / "gold.jsonl", golds), write_rows(tmp_path / "trace.jsonl", traces))
+    rows = [
+        line for line in render(api.score(*files, gates), "markdown").splitlines() if line.startswith("| `precision`")
+    ]
+    assert ["0 " in rows[0], "1.000" in rows[1]] == [True, True]

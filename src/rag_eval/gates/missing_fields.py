@@ -205,10 +205,10 @@ def partly_measured(
     for (names, measured, n, lost), same in together.items():
         grave = lost and not _OF_ANSWERS.issuperset(names) and any(columns[column][1] == "error" for column in same)
         baseline = f"; {lost} of them {'has' if lost == 1 else 'have'} a value in the baseline" if lost else ""
-        lack = f"lack {' or '.join(names)}"
+        lack = f"{'lacks' if n == 1 else 'lack'} {' or '.join(names)}"
         fix = f"Write {' and '.join(names)} to the traces of all questions, including failed ones."
         if "answer" in names:
-            lack = "have no answer"
+            lack = f"{'has' if n == 1 else 'have'} no answer"
             fix = "Add a gate that counts errors and empty answers, such as error_rate: {max: 0}."
         message = f"{', '.join(same)}: measured in {measured} of {measured + n} cases; the other {n} {lack}"
         yield Finding("partly-measured", "error" if grave else "warning", f"{message}{baseline}", fix)

@@ -295,7 +295,7 @@ def format_metric_value(report: Report, name: str) -> str:
 
 def _is_on_metric(report: Report, gate: GateResult) -> bool:
     """Return whether a gate uses the metric's value over all cases: the base may define the metric differently."""
-    if gate.slice or gate.comparison is not None:
+    if gate.slice or gate.comparison is not None or gate.value is None:
         return False
     result = report.metrics.get(gate.name)
     return gate.origin != "base" or (result is not None and (result.value, result.n) == (gate.value, gate.n))
