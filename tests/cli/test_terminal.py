@@ -73,7 +73,9 @@ def test_failed_gates_come_before_wrong_questions_and_the_rest_is_counted(rag):
     positions = [out.index(part) for part in ("Gate", "precision", "6 of 14 questions fail", "Q02", "Also measured: ")]
     assert positions == sorted(positions)
     assert "over_refusal " not in out
-    assert re.match(r"Also measured: 4 passed gates, \d+ metrics in 8 groups\. ", out.splitlines()[-1])
+    *_, measured, next_step = out.splitlines()
+    assert re.match(r"Also measured: 4 passed gates, \d+ metrics in 8 groups\. ", measured)
+    assert next_step == "To see why a question is wrong: rag-eval explain QID"
 
 
 def test_verbose_shows_everything(rag):

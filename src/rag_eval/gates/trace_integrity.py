@@ -34,11 +34,18 @@ _LONGEST_HIDDEN = 4_000  # characters of a text that is searched for hidden part
 _LONG_ANSWER = 10  # words; a shorter expected answer may be repeated by chance
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")  # as JSON writes letters
 _FACT = re.compile(r"\d+|(?<=[a-z,] )[A-Z][a-z]+")
+_UNSEEN = "no reader sees it, such as in a comment of HTML"
 _LEAST_POOL = 20  # honest systems also retrieve all of a shorter list
 _TURNOVER, _ONE_SIDED = 0.8, 0.1  # share of the baseline's ids, and of the gold's
 _UNRANKED = ("union_recall", "first_evidence_hop", "wasted_hops", "hop_recall@")
 _UNCUT = re.compile(r"(?:recall|recall_all|recall_any)@([0-9]+)")
 _FIELD = {"chunk": "id", "support": "rel_path", "section": "section", "doc": "doc_id"}
+
+
+def _of_a_tenth(qids: Sequence[str], answers: Sequence[Case], what: str, code: str, fix: str) -> Iterator[Finding]:
+    """Yield the finding about some answers, if they are a tenth of all."""
+    if is_tenth(len(qids), len(answers)):
+        yield Finding(code, "error", f"{len(qids)} of {len(answers)} {what}: {some(qids, _SHOWN, quoted)}", fix)
 
 
 def hidden_answers(answers: Sequence[Case]) -> Iterator[Finding]:
@@ -48,11 +55,8 @@ def hidden_answers(answers: Sequence[Case]) -> Iterator[Finding]:
         claim, expected = answer.claim.lower(), answer.gold.substrings
         if holds_any(expected, claim) and not any(is_shown(text, claim) for text in expected):
             unseen.append(answer.gold.qid)
-    if is_tenth(len(unseen), len(answers)):
-        qids = ", ".join(unseen[:FEWEST_CASES])
-        message = f"{len(unseen)} of {len(answers)} right answers have the expected text only where no reader sees it"
-        message += f", such as in a comment of HTML: {quoted(qids, 60)}"
-        yield Finding("hidden-answers", "error", message, "Write the answer as plain text.")
+    what = f"right answers have the expected text only where {_UNSEEN}"
+    return _of_a_tenth(unseen, answers, what, "hidden-answers", "Write the answer as plain text.")
 
 
 def _shown(answer: Case) -> str:
@@ -68,20 +72,16 @@ def hidden_support(answers: Sequence[Case]) -> Iterator[Finding]:
         if shown != answer.claim and any(answer.verdicts):
             trace = replace(answer.trace, answer_json=Answer(shown, answer.trace.citations))
             unseen += [] if any(Case(answer.gold, trace, answer.settings).verdicts) else [answer.gold.qid]
-    if is_tenth(len(unseen), len(answers)):
-        message = f"{len(unseen)} of {len(answers)} answers have supported sentences only where no reader sees them"
-        message += f", such as in a comment of HTML: {some(unseen, _SHOWN, quoted)}"
-        yield Finding("hidden-answers", "error", message, "Write the answer as plain text.")
+    what = f"answers have a supported sentence only where {_UNSEEN}"
+    return _of_a_tenth(unseen, answers, what, "hidden-answers", "Write the answer as plain text.")
 
 
 def hidden_refusals(refusals: Sequence[Case]) -> Iterator[Finding]:
     """Find refusals that refuse only in text that HTML and Markdown do not show: readers see an answer, or nothing."""
     worded = (case for case in refusals if case.claim and not (case.is_refusal_token or case.blocked))
     unseen = [case.gold.qid for case in worded if not case.trace.abstained and not _is_seen_refusal(case)]
-    if is_tenth(len(unseen), len(refusals)):
-        message = f"{len(unseen)} of {len(refusals)} refusals refuse only where no reader sees it"
-        message += f", such as in a comment of HTML: {some(unseen, _SHOWN, quoted)}"
-        yield Finding("hidden-answers", "error", message, "Write the refusal as plain text.")
+    what = f"refusals refuse only where {_UNSEEN}"
+    return _of_a_tenth(unseen, refusals, what, "hidden-answers", "Write the refusal as plain text.")
 
 
 def _is_seen_refusal(case: Case) -> bool:
@@ -209,12 +209,10 @@ def answers_from_gold(answers: Sequence[Case]) -> Iterator[Finding]:
         is_copy = len(expected) >= _LONG_ANSWER and _has_words(answer.claim, expected)
         if is_copy and not any(_has_words(text, expected) for text in answer.chunk_texts):
             copies.append(answer.gold.qid)
-    if is_tenth(len(copies), len(answers)):
-        message = f"{len(copies)} of {len(answers)} answers contain the expected_answer of their gold item word"
-        message += f" for word: {some(copies, _SHOWN, quoted)}"
-        fix = "Make sure that the system cannot read the gold set, and that its answers do not become expected answers."
-        fix += " If the expected answers are texts of the documents, write chunks[].text to the traces."
-        yield Finding("answers-from-gold", "error", message, fix)
+    fix = "Make sure that the system cannot read the gold set, and that its answers do not become expected answers."
+    fix += " If the expected answers are texts of the documents, write chunks[].text to the traces."
+    what = "answers contain the expected_answer of their gold item word for word"
+    return _of_a_tenth(copies, answers, what, "answers-from-gold", fix)
 
 
 def _has_words(text: str, words: Sequence[str]) -> bool:
@@ -230,11 +228,9 @@ def other_answers(answers: Sequence[Case]) -> Iterator[Finding]:
     for kind, refused in (("answers", False), ("refusals", True)):
         group = [answer for answer in judged if answer.refused == refused]
         others = [answer.gold.qid for answer in group if _is_another_answer(answer)]
-        if is_tenth(len(others), len(group)):
-            message = f"{len(others)} of {len(group)} {kind} have another text in answer than in answer_json,"
-            message += f" which is scored: {some(others, _SHOWN, quoted)}"
-            fix = "Write one of the two: the answer that users get."
-            yield Finding("other-answer", "error", message, fix)
+        what = f"{kind} have another text in answer than in answer_json, which is scored"
+        fix = "Write one of the two: the answer that users get."
+        yield from _of_a_tenth(others, group, what, "other-answer", fix)
 
 
 def _is_another_answer(case: Case) -> bool:

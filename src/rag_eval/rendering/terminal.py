@@ -170,7 +170,8 @@ def render(report: Report, *, verbose: bool = False, by: bool = False, all_by: s
         rest = sum(gate.outcome == "passed" and not gate.is_completeness for gate in report.gates)
         passed = f"{quantity(rest, 'passed gate')}, " if rest and any(gate.broken for gate in report.gates) else ""
         also = f"Also measured: {passed}{quantity(len(valued), 'metric')} in {groups}."
-        parts.append(_wrapped(f"{also} {all_by} shows everything."))
+        why = "\nTo see why a question is wrong: rag-eval explain QID" if report.questions.failing else ""
+        parts.append(_wrapped(f"{also} {all_by} shows everything.") + why)
     return _join_parts(parts)
 
 
