@@ -137,7 +137,8 @@ def test_the_message_counts_the_cases_that_the_baseline_measures(score, lost, ha
     less = [without(row, "latency_ms") if n >= 10 - lost else row for n, row in enumerate(rows)]
     report = score("latency_total_ms.p95: {max: 500}", less, before=rows)
     [message] = [one.message for one in report.findings if one.code == "partly-measured"]
-    assert message.endswith(f"the other {lost} lack latency_ms; {lost} of them {have} a value in the baseline")
+    lacks = "lacks" if lost == 1 else "lack"
+    assert message.endswith(f"the other {lost} {lacks} latency_ms; {lost} of them {have} a value in the baseline")
 
 
 @pytest.mark.parametrize(("lacks", "level"), [("b", "error"), ("a", "warning")])
