@@ -10,7 +10,7 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, BinaryIO, NamedTuple, Protocol, Self
@@ -208,6 +208,16 @@ class SourceFile:
             for number, line in enumerate(block, first):
                 if not line.isspace():
                     yield number, line.removesuffix(b"\n")
+
+    def lines_at(self, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        """Yield number and bytes of some lines, in their order, without their ends."""
+        rest = sorted(numbers, reverse=True)
+        for first, block in self.line_blocks() if rest else ():
+            while rest and rest[-1] < first + len(block):
+                number = rest.pop()
+                yield number, block[number - first].removesuffix(b"\n")
+            if not rest:
+                return
 
     def whole(self, hint: str = _AS_LINES) -> bytes | None:
         """Return all bytes; None with a problem if reading fails or exceeds ``limits.whole_mib``."""

@@ -211,11 +211,11 @@ def _cases(inputs: Inputs, questions: Iterable[Question]) -> Iterator[tuple[Ques
     reader = inputs.reader.silent()
     settings = inputs.policy.settings
     with reader.open(inputs.policy.trace) as source:
-        for number, line in source.lines() if by_line else ():
-            if question := by_line.get(number):
-                # It was validated during scoring.
-                trace = Trace.from_row(msgspec.json.decode(line), question.qid, number)
-                yield question, Case(inputs.golds[question.qid], trace, settings)
+        for number, line in source.lines_at(by_line):
+            question = by_line[number]
+            # It was validated during scoring.
+            trace = Trace.from_row(msgspec.json.decode(line), question.qid, number)
+            yield question, Case(inputs.golds[question.qid], trace, settings)
 
 
 def _draw(questions: Sequence[Question], seed: str) -> list[Question]:
