@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from sys import intern
@@ -16,7 +15,7 @@ from rag_eval.analysis.policy_changes import PolicyChange
 from rag_eval.analysis.report import FORMAT, Report
 from rag_eval.common.escaping import as_objects, json_source
 from rag_eval.gates.results import Question, QuestionList, QuestionRow, Scores, score_splitter
-from rag_eval.metrics import METRICS
+from rag_eval.metrics import of_column
 from rag_eval.stats.tally import JsonScore
 
 _SHARED = 20_000
@@ -92,7 +91,8 @@ class QuestionConverter:
         """Return scores in their storage order: shared columns first, then the columns in which cases differ."""
         names, values = tuple(scores), list(scores.values())
         if names not in self._layouts:
-            shares = [_is_shared(name) for name in names]
+            # Cases with equal features have equal scores in these columns.
+            shares = [(metric := of_column(name)) is not None and metric.depends_on != "case" for name in names]
             shared, other = ([index for index, share in enumerate(shares) if share is side] for side in (True, False))
             order = {names[index]: position for position, index in enumerate((*shared, *other))}
             self._layouts[names] = order, shared, other
@@ -102,13 +102,6 @@ class QuestionConverter:
             self._shared.clear()
         remembered = self._shared.setdefault((names, shared_scores), shared_scores)
         return Scores(positions, remembered, tuple([values[index] for index in other]))
-
-
-@cache
-def _is_shared(column: str) -> bool:
-    """Return whether cases with equal features have equal scores in a column."""
-    metric = METRICS.get(re.sub(r"@\d+$", "@k", column))
-    return metric is not None and metric.depends_on != "case"
 
 
 def from_json(value: dict[str, Any]) -> Report:
