@@ -117,7 +117,19 @@ def _quoted(rows, text, tail):
     return results, tail
 
 
+def _shared(rows, size, tail):
+    """So many neighbours get one answer with the texts that all of them expect, each among other words."""
+    known = [item for item in honest.items() if item["answerable"]]
+    texts = {}
+    for at, item in enumerate(known):
+        group = known[at - at % size : at - at % size + size]
+        words = " ".join(f"word{at * 50 + number}" for number in range(50))
+        texts[item["qid"]] = f"{words} {' '.join(one['gold_claim_substr'][0] for one in group)}"
+    return [_said(row, {"claim": texts[row["qid"]]}) if row["qid"] in texts else row for row in rows], tail
+
+
 _EDITS = {
+    "share": _shared,
     "search": _searched,
     "quote": _quoted,
     "drop": _drop,

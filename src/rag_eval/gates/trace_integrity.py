@@ -90,20 +90,28 @@ def _is_seen_refusal(case: Case) -> bool:
 
 
 def constant_answers(answers: Sequence[Case]) -> Iterator[Finding]:
-    """Find nearly the same claim as the right answer to questions that expect different answers."""
+    """Find nearly the same claim as the right answer to questions that expect different answers.
+
+    Otherwise find different claims that are each right for the same questions; fewer than half of them only warn.
+    """
     groups = [group for group in _group_similar(answers) if _count_different(group) >= FEWEST_CASES]
+    if is_similar := is_tenth(sum(map(len, groups)), len(answers)):
+        item = "the same claim" if len(groups) == 1 else f"one of {len(groups)} claims"
+    else:
+        groups = [group for group in _group_interchangeable(answers) if _count_different(group) >= FEWEST_CASES]
+        item = "right for each other's questions"
     same = sum(map(len, groups))
     if not is_tenth(same, len(answers)):
         return
     largest = max(groups, key=len)
-    item = "the same claim" if len(groups) == 1 else f"one of {len(groups)} claims"
     qids = ", ".join(answer.gold.qid for answer in largest[:FEWEST_CASES])
     message = f"{same} of {len(answers)} right answers are {item}, although their questions expect different answers"
     wanted = any(answer.gold.substrings for group in groups for answer in group)
-    grave = wanted or (2 * same >= len(answers) and any(len(tokens(group[0].claim)) >= _FEW_WORDS for group in groups))
+    is_half = 2 * same >= len(answers) and any(len(tokens(group[0].claim)) >= _FEW_WORDS for group in groups)
     fix = "Answer the question that is asked"
     fix += "." if wanted else ", and write the right answers into gold_claim_substr."
-    yield Finding("constant-answers", "error" if grave else "warning", f"{message}: {quoted(qids, 60)}", fix)
+    level: Level = "error" if (is_similar and wanted) or is_half else "warning"
+    yield Finding("constant-answers", level, f"{message}: {quoted(qids, 60)}", fix)
 
 
 def _group_similar(answers: Iterable[Case]) -> list[list[Case]]:
@@ -122,6 +130,29 @@ def _group_similar(answers: Iterable[Case]) -> list[list[Case]]:
             if words:
                 groups.append((claim, words, [answer]))
     return [group for *_, group in groups]
+
+
+def _group_interchangeable(answers: Iterable[Case]) -> list[list[Case]]:
+    """Return the answers in groups that have the expected texts of all their questions, and share them with few others.
+
+    Words of the subject occur in many honest answers, so each text may occur in twice as many answers as its group has.
+    """
+    claims = [(answer, _shown(answer).lower()) for answer in answers if answer.gold.substrings]
+    groups: list[list[tuple[Case, str]]] = []
+    for answer, claim in claims:
+        texts = answer.gold.substrings
+        for group in groups:
+            if all(holds_any(texts, other) and holds_any(first.gold.substrings, claim) for first, other in group):
+                group.append((answer, claim))
+                break
+        else:
+            groups.append([(answer, claim)])
+
+    def is_exclusive(group: Sequence[tuple[Case, str]]) -> bool:
+        counts = (sum(holds_any(answer.gold.substrings, claim) for _, claim in claims) for answer, _ in group)
+        return all(count <= 2 * len(group) for count in counts)
+
+    return [[answer for answer, _ in group] for group in groups if len(group) >= FEWEST_CASES and is_exclusive(group)]
 
 
 def _count_different(answers: Iterable[Case]) -> int:
