@@ -149,7 +149,8 @@ def _work(stage, commits):
     stage.repository.write(TRACE, data)
     if stage.about is not None:
         gold = stage.repository.path / stage.gold
-        words = {**commits, "gold": hashlib.sha256(gold.read_bytes()).hexdigest()}
+        changed = {f"{name}-dirty": f"{commit}-dirty" for name, commit in commits.items()}
+        words = {**commits, **changed, "gold": hashlib.sha256(gold.read_bytes()).hexdigest()}
         about = {
             name: words.get(value, value) if isinstance(value, str) else value for name, value in stage.about.items()
         }

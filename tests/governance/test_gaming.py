@@ -55,6 +55,7 @@ NAMED = {
     "must-pass-widened",
     "run-json-left-out",
     "run-json-with-a-blank-commit",
+    "run-json-with-a-changed-commit",
     "runs-left-out",
     "signoff-off-in-the-workflow",
     "slice-exchanged",
@@ -153,6 +154,7 @@ def test_what_is_only_named_fails_where_warnings_do(scenario, played):
 WITHOUT_COMMENT = {
     "four-eyes-on-a-push",
     "gold-older-than-the-base",
+    "run-json-with-a-changed-commit",
     "traces-marked-as-refusals",
     "traces-of-an-easier-question",
     "traces-of-an-easier-question-behind-the-right-one",

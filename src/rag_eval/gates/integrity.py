@@ -60,7 +60,7 @@ _SIDES = {
 UNJUDGED = frozenset([*ABSENT, *REFUSED, "ATTACK", "ATTACK_MISSED", "LEAK_MISSED", "FALSE_ALARM"])
 """Labels of cases without an answer to judge."""
 _NAMED = 3
-_DESCRIBED = re.compile(r"(?:.*-[0-9]+-g)?([0-9a-f]{7,64})(?:-dirty|-broken)?")
+_DESCRIBED = re.compile(r"(?:.*-[0-9]+-g)?([0-9a-f]{7,64})(-dirty|-broken)?")
 
 
 def provenance(
@@ -71,13 +71,17 @@ def provenance(
     ``file`` and ``about`` are the path and the content of run.json, ``golds`` and ``commits`` those that are valid. No
     ``commits`` means that any is.
     """
-    findings, answered, commit = [], about.get("gold_sha256"), commit_of(about)
+    findings, answered, (commit, mark) = [], about.get("gold_sha256"), commit_of(about)
     if answered and answered.lower() not in golds:
         message = "stale run: the traces answer another gold set"
         findings.append(Finding("other-gold", "error", message, "Run the system on this gold set.", file))
     if commit and commits and not any(known.startswith(commit) for known in commits):
         message = f"stale run: the traces come from commit {quoted(commit, 40)}, not from the commit under test"
         findings.append(Finding("stale-traces", "error", message, "Run the system at the commit under test.", file))
+    elif mark and commits:
+        message = f"the traces come from {quoted(commit + mark, 60)}, a commit with changes that it does not contain"
+        fix = "Run the system before the job changes files that git tracks."
+        findings.append(Finding("stale-traces", "warning", message, fix, file))
     return at_levels(findings, levels)
 
 
@@ -93,14 +97,14 @@ def vacuous(golds: Iterable[Gold], file: str, levels: Mapping[str, str]) -> list
     return at_levels([Finding("vacuous-gold", "error", message, fix, file)], levels)
 
 
-def commit_of(about: Mapping[str, Any]) -> str:
-    """Return the commit id that run.json names in lower case, empty for none.
+def commit_of(about: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the commit id that run.json names in lower case, and the mark of a changed working tree; empty for none.
 
-    From the output of ``git describe``, such as ``v1.2-5-g9f2c1ab-dirty``, only the id is returned.
+    From the output of ``git describe``, such as ``v1.2-5-g9f2c1ab-dirty``, only the id and the mark are returned.
     """
     text = str(about.get("system_commit") or "").strip().lower()
     described = _DESCRIBED.fullmatch(text)
-    return described[1] if described else text
+    return (described[1], described[2] or "") if described else (text, "")
 
 
 def is_tenth(count: int, total: int) -> bool:

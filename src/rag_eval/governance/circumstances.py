@@ -66,7 +66,7 @@ def circumstances(context: ReviewContext, added: Collection[str]) -> Iterator[Fi
     yield from _deleted_gates(context)
     authority = context.authority
     if authority.wrong_checkout:
-        of = commit_of(context.run.report.run or {})
+        of, _ = commit_of(context.run.report.run or {})
         is_named = of and any(commit.startswith(of) for commit in authority.commits)
         commit = quoted(authority.wrong_checkout[:12])
         message = f"the checked-out commit {commit} lacks the last commit of this pull request"
