@@ -35,6 +35,7 @@ NAMED = {
     "gold-easy-questions-repeated",
     "gold-emptied-of-labels",
     "gold-emptied-to-stop-words",
+    "gold-failing-asked-again",
     "gold-failing-dropped-signed-by-the-author",
     "gold-failing-touched",
     "gold-fits-the-output",

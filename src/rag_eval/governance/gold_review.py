@@ -41,8 +41,8 @@ RULES = tuple(
     "substr-in-citation substr-common no-citation expected-without-substr question-blank".split()
 )
 """The rules of `gold lint` that say that an item judges too little."""
-_TWICE = "question-duplicate"
-"""The rule about items that count twice. It also depends on the unchanged items."""
+_TWICE = ("question-duplicate", "question-contradiction")
+"""The rules about questions that count twice. They also depend on the unchanged items."""
 _SHOWN = 5
 _Counts = dict[str, int]
 _ANSWERS = 20_000  # of the run, in which a substring is searched
@@ -434,7 +434,8 @@ def _item_findings(context: ReviewContext, old: GoldSet, new: GoldSet, qids: Seq
         notes = [(code, message, gold) for code in RULES for message, _, gold in CHECKS[code](sample)]
         # A turn of a conversation may repeat a question that means something else.
         single = (gold for gold in golds.golds.values() if asks_more and gold.conversation is None)
-        notes += [(_TWICE, message, gold) for message, _, gold in CHECKS[_TWICE](GoldSample(single, policy))]
+        repeated = GoldSample(single, policy)
+        notes += [(code, message, gold) for code in _TWICE for message, _, gold in CHECKS[code](repeated)]
         return {(code, gold.qid if gold else "", message): gold.line if gold else 0 for code, message, gold in notes}
 
     known = lint(old)
