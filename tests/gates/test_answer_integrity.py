@@ -155,6 +155,18 @@ def test_findings_of_a_run(tmp_path, change, expected):
     assert codes(scored(tmp_path, change)) == expected
 
 
+@each_row(
+    "prices, cost, expected",
+    [
+        ("{m: {input: 10, output: 30}}", 0, [("constant-measurements", "warning")]),
+        ("{m: {input: 10, output: 30}}", 0.001, []),
+        ("{m: {input: 10, output: 30}, local: {input: 0, output: 0}}", 0, []),
+    ],
+)
+def test_costs_are_not_zero_if_every_model_has_a_price(tmp_path, prices, cost, expected):
+    assert codes(scored(tmp_path, paid(cost), f"{GATES}prices: {prices}\n")) == expected
+
+
 def marked(text, abstained=True, **fields):
     return lambda number, row: claim(row, text, abstained=abstained, **fields) if number >= 20 else {}
 
@@ -163,6 +175,9 @@ MARKS = {
     "an answer": (marked(RAMBLING), [("marked-refusals", "warning")]),
     "a refusal in other words": (marked("I could not find anything about that in the documents."), []),
     "the token": (marked(TOKEN.upper()), []),
+    "the token with an error": (marked(TOKEN, error="HTTP 500"), [("marked-refusals", "warning")]),
+    "the token of a request that failed": (marked(TOKEN, ok=False), [("marked-refusals", "warning")]),
+    "the token of a request that succeeded": (marked(TOKEN, ok=True, timed_out=False), []),
     "nothing": (marked(""), []),
     "a few words": (marked("Sorry!"), []),
     "a question": (marked("Could you tell me which model you mean?"), []),

@@ -62,7 +62,9 @@ NAMED = {
     "slice-exchanged",
     "slice-moved-into-another",
     "traces-committed",
+    "traces-failed-as-refusals",
     "traces-in-a-submodule",
+    "traces-without-costs",
     "traces-marked-as-refusals",
     "traces-named-by-the-workflow",
     "traces-named-without-a-key",
@@ -156,6 +158,7 @@ WITHOUT_COMMENT = {
     "four-eyes-on-a-push",
     "gold-older-than-the-base",
     "run-json-with-a-changed-commit",
+    "traces-failed-as-refusals",
     "traces-marked-as-refusals",
     "traces-of-an-easier-question",
     "traces-of-an-easier-question-behind-the-right-one",
@@ -164,6 +167,7 @@ WITHOUT_COMMENT = {
     "traces-other-answers-with-the-same-words",
     "traces-refusals-marked-as-answers",
     "traces-refused-in-other-words",
+    "traces-without-costs",
 }
 """They have no pull request, or concern only answers: nothing says that gates, gold set or inputs are others."""
 

@@ -51,7 +51,7 @@ _NO_ANSWER = ("MISSING", "ERROR", "ATTACK")
 _CITING = ("precision", "hit_precision", "chr", "chr_answerable", "citation_recall")
 _SAME_TIMES = 10  # equal times; fewer may be chance
 _FLAGGED = frozenset(["FALSE_ALARM", "LEAK"])  # labels of controls that a guardrail flags
-_TOTAL = "latency_total_ms"
+_TOTAL, _COST = "latency_total_ms", "cost_usd"
 _SIDES = {
     "input": {"detection_rate": "input_false_positive", "block_rate": "input_false_block"},
     "output": {"leak_detection": "leak_false_positive"},
@@ -212,16 +212,21 @@ def _gated_columns(policies: Iterable[Policy]) -> set[str]:
 def _constant_measurements(questions: Sequence[Question], policies: Iterable[Policy]) -> Iterator[Finding]:
     """Find gated total times that are 0 in all cases, or equal in all of many cases without being whole seconds.
 
-    Costs of local models and times of single stages may be 0.
+    Also find gated costs that are 0 in all cases, although every model has a price. Costs of local models and times of
+    single stages may be 0.
     """
-    if _TOTAL not in _gated_columns(policies):
-        return
-    times = [time for question in questions if (time := question.scores.get(_TOTAL)) is not None]
-    if len(times) >= FEWEST_CASES and len(set(times)) == 1:
+    gated = _gated_columns(policies)
+    columns = ([case.scores.get(name) for case in questions] for name in (_TOTAL, _COST))
+    times, costs = ([score for score in column if score is not None] for column in columns)
+    if _TOTAL in gated and len(times) >= FEWEST_CASES and len(set(times)) == 1:
         value = float(times[0])  # type: ignore[arg-type]  # a time is no labelled score
         if value == 0 or (len(times) >= _SAME_TIMES and value % 1000):
             message = f"{_TOTAL} is {value:g} ms in all {len(times)} cases, so its gates judge nothing"
             yield Finding("constant-measurements", "error", message, "Write measured values to the traces.")
+    prices = [price for policy in policies for model in policy.prices.values() for price in model.values()]
+    if _COST in gated and prices and all(prices) and len(costs) >= FEWEST_CASES and not any(costs):
+        message = f"{_COST} is 0 in all {len(costs)} cases, although every model in prices costs something"
+        yield Finding("constant-measurements", "error", message, "Write model and tokens to usage of the traces.")
 
 
 def _unchecked_answers(questions: Sequence[Question], policies: Iterable[Policy]) -> Iterator[Finding]:

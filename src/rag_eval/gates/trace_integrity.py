@@ -277,12 +277,17 @@ def _is_another_answer(case: Case) -> bool:
     return differs or (only_here and not other <= scored)
 
 
-def marked_refusals(refusals: Iterable[Case], settings: Settings) -> Iterator[Finding]:
-    """Find refusals by ``abstained: true`` whose text does not read as a refusal, but states a number or a name.
+def marked_refusals(refusals: Sequence[Case], settings: Settings) -> Iterator[Finding]:
+    """Find refusals of failures, and those by ``abstained: true`` whose text states a number or a name instead.
 
     So refusals in other languages, questions and fixed texts do not count. The built-in patterns recognise nine in ten
     refusals of two public sets; so half of them may be unrecognised.
     """
+    failed = [case.gold.qid for case in refusals if case.trace.error or case.trace.timed_out or case.trace.ok is False]
+    if is_tenth(len(failed), len(refusals)):
+        message = f"{len(failed)} of {len(refusals)} refusals come with an error, which gates on refusals do not count"
+        fix = "Leave the answer out of the traces of failures."
+        yield Finding("marked-refusals", "error", f"{message}: {some(failed, _SHOWN, quoted)}", fix)
     worded = (case for case in refusals if case.claim and not case.is_refusal_token and not case.blocked)
     marked = [case for case in worded if case.trace.abstained]
     if len(marked) < FEWEST_CASES:
