@@ -393,6 +393,21 @@ def test_gate_without_other_gates_comes_to_the_same_report(rag, report_file):
     assert out == report_file.read_text(encoding="utf-8")
 
 
+def test_gate_says_which_inputs_changed_since_the_report(rag, project):
+    (project / "eval-gates.yml").write_text("version: 1\n")
+    rag("score", "--out", "report")
+    assert rag("gate", "report/report.json")[2] == ""
+    for path in ("eval/gold.jsonl", "eval-gates.yml"):
+        (project / path).write_bytes((project / path).read_bytes() + b"\n")
+    gold, gates = (
+        f"{path}: changed since report/report.json was made. Score the run again\n"
+        for path in ("eval/gold.jsonl", "eval-gates.yml")
+    )
+    assert sorted(rag("gate", "report/report.json")[2].splitlines(keepends=True)) == [gates, gold]
+    (project / "runs/trace.jsonl").unlink()
+    assert rag("gate", "report/report.json", "--gates", "eval-gates.yml")[2] == gold
+
+
 def test_gate_judges_by_the_gates_that_are_named(rag, report_file, project):
     (project / "strict.yml").write_text("version: 1\ngates:\n  precision@5: {min: 0.9}\n", encoding="utf-8")
     code, out, _ = rag("gate", report_file, "--gates", "strict.yml")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections import deque
+from collections.abc import Iterator
+from hashlib import sha256
 
-from rag_eval.analysis.report import rejudge, rejudge_same_gates
+from rag_eval.analysis.report import Report, rejudge, rejudge_same_gates
 from rag_eval.cli.commands._shared import print_notes, write_report
 from rag_eval.cli.parser import Parser
 from rag_eval.errors import InputError
@@ -45,5 +48,18 @@ def run(args: argparse.Namespace) -> int:
             lines = [f"{args.report}: no value for {name}. To get it, score the run again" for name in lost]
             print_notes(*lines, quiet=args.quiet)
             judged = rejudge(report, policy)
+    changed = [path for path in _changed_inputs(reader, report) if path != args.gates]
+    print_notes(*(f"{path}: changed since {args.report} was made. Score the run again" for path in changed))
     write_report(judged, args)
     return judged.exit_code
+
+
+def _changed_inputs(reader: Reader, report: Report) -> Iterator[str]:
+    """Yield the input files of a report that have other bytes now; files that are not here are left out."""
+    for recorded in report.inputs:
+        digest = sha256()
+        if source := reader.silent().open(recorded.path, digest):
+            with source:
+                deque(source.blocks(), maxlen=0)
+            if digest.hexdigest() != recorded.sha256:
+                yield recorded.path
