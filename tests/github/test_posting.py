@@ -88,6 +88,19 @@ def test_a_report_of_a_fork_becomes_the_comment_of_its_pull_request(fake, place)
     assert comment["html_url"] in place.outputs
 
 
+@pytest.mark.parametrize(
+    ("commit", "said"), [(HEAD, None), ("", None), ("c" * 40, "`ccccccc`"), ("`<b>@octocat", "`boctoca`")]
+)
+def test_a_report_that_was_made_for_another_commit_says_so(fake, place, commit, said):
+    ci = {"repository": FORK, "branch": "change", "commit": commit, "pull_request": 3, "run": 1}
+    place.write(GOOD, ci=ci)
+    assert place.run() == 0
+    [comment] = fake.comments[3]
+    assert ("The report is about another commit" in comment["body"]) == (said is not None)
+    assert (said or "") in comment["body"]
+    assert complaints(comment["body"].partition("\n")[2]) == []
+
+
 @pytest.mark.parametrize("case", ["passed", "failed", "no report", "unchanged", "moved on", "refused"])
 def test_the_outputs_say_what_became_of_the_report(fake, place, case):
     """The names are those of action.yml; who asks if a comment was written gets an answer."""

@@ -269,11 +269,12 @@ class ReportOrigin(NamedTuple):
 
 
 class CommentBody(NamedTuple):
-    """A comment below its first line, and the verdict: passed, failed or invalid."""
+    """A comment below its first line, the verdict (passed, failed or invalid), and the commit that was scored."""
 
     text: str
     verdict: str
     needs_review: bool = False
+    commit: str = ""  # unknown
 
 
 def read(path: str, root: str | None = None) -> CommentBody:
@@ -287,7 +288,7 @@ def read(path: str, root: str | None = None) -> CommentBody:
             check_gates(path, recorded, _ANEW)
             report = rejudge_same_gates(recorded)
             text = f"{markdown.within(report, ROOM, len)}\n{_ONLY}\n"
-            return CommentBody(text, report.verdict, report.needs_review)
+            return CommentBody(text, report.verdict, report.needs_review, report.ci.commit if report.ci else "")
     except UsageError as error:
         raise InputError([Problem(path, 0, "", str(error).rstrip("."), _ANEW)]) from None
 
@@ -316,6 +317,9 @@ def publish(
     workflow = f"{api.repository}/{origin.workflow}" if origin.workflow else ""
     first = marker(comment_id, origin.head, origin.run, workflow, by, failed=content.verdict != "passed")
     last = last_line(origin.head, origin.run, origin.page)
+    if content.commit not in ("", origin.head):
+        commit = re.sub(r"[^0-9A-Za-z]", "", content.commit)[:7]
+        last = f"\n**The report is about another commit, `{commit}`.**\n{last}"
     body = f"{first}\n{markdown.named(content.text, comment_name(comment_id))}{last}"
     return post(api, pull.number, body, mode, needs_review=content.needs_review)
 
