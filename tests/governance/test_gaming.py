@@ -47,6 +47,7 @@ NAMED = {
     "gold-reformatted-around-a-wider-item",
     "gold-renamed-and-failing-dropped",
     "gold-renamed-and-widened",
+    "gold-requirement-lowered",
     "gold-unanswerable-made-attacks",
     "gold-widened-everywhere",
     "k-named-by-the-workflow",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -128,13 +129,17 @@ def findings(
 def written_differently(
     changed: Sequence[GoldChange], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str
 ) -> list[Note]:
-    """Return a note on reformatted items, which names those with other content: they could hide among many."""
+    """Return a note on reformatted items and on the fields of changed ones, rare changes first: they could hide."""
     reformatted = sum(change.verb == "reformatted" for change in changed)
-    qids = [change.qid for change in changed if change.verb == "changed"]
-    others = [f"{qid} ({', '.join(changed_fields(old[qid], new[qid]))})" for qid in qids]
+    qids = defaultdict[str, list[str]](list)
+    for qid in (change.qid for change in changed if change.verb == "changed"):
+        qids[", ".join(changed_fields(old[qid], new[qid]))].append(qid)
+    by_count = sorted(qids.items(), key=lambda entry: len(entry[1]))
+    others = [f"{names[0] if len(names) == 1 else quantity(len(names), 'item')} ({what})" for what, names in by_count]
     are = quantity(reformatted, "gold item is reformatted", "gold items are reformatted")
-    also = f"; changed: {_joined(others)}" if others else ""
-    return [Note(file, 0, f"{are}, with the same content{also}")] if reformatted else []
+    parts = [f"{are}, with the same content"] if reformatted else []
+    parts += [f"changed: {_joined(others)}"] if others else []
+    return [Note(file, 0, "; ".join(parts))] if parts else []
 
 
 def changed_fields(old: Gold, new: Gold) -> list[str]:
