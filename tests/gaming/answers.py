@@ -50,7 +50,11 @@ def _said(row, changes):
     if "cites" in changes:
         by_word = {"retrieved": retrieved, "all but one": retrieved[:-1]}
         answered["citations"] = by_word[changes["cites"]] if isinstance(changes["cites"], str) else changes["cites"]
-    more = {name: value for name, value in changes.items() if name in ("run", "error", "abstained", "qid", "answer", "usage")}
+    more = {
+        name: value
+        for name, value in changes.items()
+        if name in ("run", "error", "abstained", "qid", "answer", "usage")
+    }
     return {**row, "retrieved_ids": retrieved, "answer_json": answered, **more}
 
 
