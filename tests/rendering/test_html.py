@@ -255,7 +255,7 @@ def test_a_search_engine_is_right_if_it_retrieves_the_evidence():
     """Its answers cite nothing, so those questions come last, and no sign calls them wrong."""
     value = report_of("compared")
     gate = next(gate for gate in value["gates"] if gate["name"] == "mrr")
-    rows = {"Q1": "NOT_CITED", "Q2": "NOT_RETRIEVED"}
+    rows = {"Q1": "RETRIEVED", "Q2": "NOT_RETRIEVED"}
     questions = [value["questions"][0] | {"qid": qid, "label": label} for qid, label in rows.items()]
     counted = {"questions": questions, "labels": dict.fromkeys(rows.values(), 1)}
     report = from_json(value | counted | {"gates": [gate], "flips": []})
