@@ -68,7 +68,7 @@ def _bound(metric: Metric, fold: str) -> str:
 
 
 def _bounds() -> dict[str, Any]:
-    kinds = {"higher": ("min", "least", "drop"), "lower": ("max", "greatest", "rise")}
+    kinds = {"higher": ("min", "minimum", "drop"), "lower": ("max", "maximum", "rise")}
     return {
         f"{better}{amount}{fact}": _gate(*words, _amount if amount else _share, sampled=not fact)
         for better, words in kinds.items()
@@ -95,8 +95,8 @@ def _whole_gate(direction: str, word: str, worse: str, margin: str, number: Numb
         "x-hint-type": f"Write the bound as {{{direction}: {'0.80' if direction == 'min' else '0.05'}}}.",
         "additionalProperties": False,
         "properties": {
-            direction: number(f"The {word} value that passes, compared exactly as written.", 0.8),
-            margin: number(f"The greatest {worse} against the baseline that passes, absolute.", 0.02),
+            direction: number(f"The {word} value, compared exactly as written.", 0.8),
+            margin: number(f"The maximum {worse} since the baseline, absolute.", 0.02),
             "confidence": {
                 "type": "number",
                 "minimum": 0.5,
@@ -107,7 +107,7 @@ def _whole_gate(direction: str, word: str, worse: str, margin: str, number: Numb
             "test": {
                 "enum": list(TESTS),
                 "description": f"Fail if more than {margin} is shown (regression), pass only if it is ruled out "
-                "(non_inferiority), or compare the values alone (none).",
+                "(non_inferiority), or compare only the values (none).",
                 "examples": ["non_inferiority"],
             },
             "severity": {
@@ -171,7 +171,7 @@ def _meaning() -> dict[str, Any]:
                     "examples": [50],
                 },
                 "internal_ids": _texts(
-                    "Regular expressions (RE2, extra `patterns`) of internal names that no answer may hold.",
+                    "Regular expressions (RE2, extra `patterns`) of internal names that no answer may contain.",
                     "EMP-[0-9]{6}",
                 ),
             },
@@ -191,8 +191,8 @@ def _meaning() -> dict[str, Any]:
                 },
                 "no_relevant": {
                     "enum": ["zero", "skip"],
-                    "description": "Whether an item with grades, none of them relevant, counts as 0, as in trec_eval, "
-                    "or not at all (skip, the default).",
+                    "description": "The score of an item with only irrelevant grades: 0, as in trec_eval (zero), "
+                    "or none (skip, the default).",
                     "examples": ["zero"],
                 },
             },
@@ -317,8 +317,8 @@ def _comparison() -> dict[str, Any]:
             "additionalProperties": False,
             "properties": {
                 "report": _text("Path of its report.json, from the folder of this file.", "eval/baseline.json"),
-                "trace": _text("Path of its traces, to score them under changed gold.", "eval/baseline.jsonl"),
-                "rerun": _text("Path of the report.json of a rerun, whose noise counts for power.", "eval/rerun.json"),
+                "trace": _text("Path of its traces, to score them with a changed gold set.", "eval/baseline.jsonl"),
+                "rerun": _text("Path of the report.json of a rerun, to measure the noise.", "eval/rerun.json"),
             },
         },
         "statistics": {
@@ -350,7 +350,7 @@ def _comparison() -> dict[str, Any]:
                     "examples": ["regression"],
                 },
                 "cluster": _text(
-                    "Gold field whose values group questions that depend on one another, as slices name it.", "document"
+                    "Gold field whose values group questions that depend on each other, named as in slices.", "document"
                 ),
             },
         },
@@ -524,16 +524,16 @@ def _signers() -> dict[str, Any]:
 _INTEGRITY = {
     "refuses-everything": "Nine in ten answerable questions or more are refused.",
     "answers-everything": "Every unanswerable question is answered.",
-    "padded-answers": "Answers say what most other questions want to hear too.",
-    "constant-answers": "One claim, or a few, count as right for questions that want different things.",
-    "hidden-answers": "Answers have the expected text only where no reader sees it.",
+    "padded-answers": "Answers also contain what most other questions expect.",
+    "constant-answers": "One claim, or a few, count as right for different questions.",
+    "hidden-answers": "Answers have the expected text only in invisible places.",
     "copied-answers": "Answers repeat long passages of chunks, and no gate limits that.",
     "flags-everything": "The guardrail flags nine in ten benign controls or more.",
     "padded-citations": "Answers cite everything that was retrieved.",
     "padded-retrieval": "Every question retrieves the same long list.",
-    "partly-measured": "Cases are in no value of a gated metric, for their traces lack a field.",
+    "partly-measured": "A gated metric leaves out cases whose traces lack a field.",
     "stale-traces": "run.json names another commit than the one under test.",
-    "other-gold": "run.json says that another gold set was answered.",
+    "other-gold": "run.json names another gold set.",
     "stale-verdict": "Recorded verdicts of a gated judge are on other answers, questions, chunks or expected answers.",
     "missing-verdict": "Answers have no recorded verdict of a gated judge.",
     "changed-verdict": "Recorded verdicts of the base have other replies in the pull request.",
