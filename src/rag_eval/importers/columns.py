@@ -10,7 +10,7 @@ from itertools import takewhile
 
 _NAMES = """
 qid: qid question_id query_id case_id example_id dataset_item_id test_id item_id sample_id custom_id frage_id fragen_id id
-question: question query user_input user_query user_question user_message question_text q input inputs prompt messages request message request_body input_record example_question reference_question questions queries frage pregunta domanda question_posée pergunta вопрос 질문 vraag pytanie soru 質問 问题 問題
+question: question query user_input user_query user_question user_message question_text q input inputs prompt messages conversations request message request_body input_record example_question reference_question questions queries frage pregunta domanda question_posée pergunta вопрос 질문 vraag pytanie soru 質問 问题 問題
 answer: pred_answer pred_response predicted_answer predicted_answers response generated_answer model_answer actual_output prediction model_response predicted_response llm_answer llm_response bot_answer bot_response agent_answer agent_response assistant_answer assistant_response chatbot_answer chatbot_response ai_answer ai_response rag_answer rag_response system_answer system_response actual_answer actual_response modellantwort systemantwort generierte_antwort réponse_générée respuesta_generada risposta_generata resposta_gerada сгенерированный_ответ ответ_модели 생성된_답변 모델_답변 生成された回答 生成回答 模型回答 generated_text generated_response generated model_output generation completion output output_text answer final_answer outputs reply answer_json choices result response_body generated_texts assistant antwort réponse respuesta risposta resposta ответ 답변 응답 antwoord odpowiedź cevap yanıt 回答 答案 a
 citations: citations cited cited_ids citation_ids cited_sources
 chunks: reranked_documents reranked_chunks reranked_contexts reranked_docs reranked chunks documents retrieved_contexts retrieved_context retrieved_chunks retrieved_documents retrieved_docs retrieved_passages retrieved_texts retrieved pred_context pred_contexts llm_context rag_contexts retrieval_contents source_documents source_nodes context_chunks retrieval_context contexts context docs_retrieved passages passage chunk_text passage_text document source_docs docs sources references retriever_resources retrieval_results ctxs search_results retrieved_contents kontext kontexte contexte contextes contexte_récupéré contexto contextos contexto_recuperado contesto contesti contesto_recuperato abgerufener_kontext gefundene_textstellen textstellen fundstellen контекст найденный_контекст 컨텍스트 문맥 kontekst bağlam コンテキスト 検索結果 上下文 检索内容
@@ -94,8 +94,9 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
     if plain.get(known.get("answer", "")) == "result" and is_verdict:
         del known["answer"]
     answer = "answer" if form == "table" else "expected_answer"
-    if form == "table-gold" and plain.get(answered or "", "").startswith("pred_") and "response" in spelled:
-        known.setdefault(answer, spelled["response"])  # of DSPy
+    response = spelled.get("response", answered)
+    if form == "table-gold" and plain.get(answered or "") in PREDICTED and response != answered:
+        known.setdefault(answer, str(response))
     retrieved = " ".join({of_traces.get("chunks", ""), of_traces.get("chunk_ids", "")} - {*known.values()})
     if (
         form == "table-gold"
@@ -104,7 +105,8 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
         and len(known.keys() & _LABELS) > 1
     ):
         del known[answer]  # of the system: a log with labels
-    if plain.get(known.get("question", "")) == "messages" and known.keys().isdisjoint({answer} | _LABELS):
+    has_no_answer = known.keys().isdisjoint({answer} | _LABELS)
+    if plain.get(known.get("question", "")) in ("messages", "conversations") and has_no_answer:
         known[answer] = known["question"]  # a conversation has both
     return known
 

@@ -56,7 +56,7 @@ def _cases(conversion: Conversion) -> Iterator[Row]:
         run = {**unwrap.as_dict(value.get("testRunData")), **value}
         lists = (run.get(name) for name in ("testCases", "test_cases", "test_results", "goldens"))
         cached = unwrap.as_dict(value.get("test_cases_lookup_map"))  # by its cases, written as JSON
-        cases = [unwrap.as_dict(unwrap.decoded(key)) for key in ([value["id"]] if cached and "id" in value else cached)]
+        cases = [unwrap.as_dict(unwrap.decoded(key)) for key in cached]
         for fields in conversations or next((item for item in lists if isinstance(item, list)), cases or [value]):
             case = _last_turn(fields) if conversations else {}
             for name, item in fields.items():

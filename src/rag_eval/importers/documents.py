@@ -229,7 +229,7 @@ def frame_rows(value: Row) -> Iterator[Row]:
     """
     columns, data, rows, parts = value.get("columns"), value.get("data"), value.get("rows"), list(value.values())
     are_objects = bool(parts) and all(isinstance(part, dict) and part for part in parts)
-    if are_objects and all(map(_are_ids, parts)) and set(parts[0]).intersection(*parts):
+    if len(parts) > 1 and are_objects and all(map(_are_ids, parts)) and set(parts[0]).intersection(*parts):
         for key in dict.fromkeys(chain.from_iterable(parts)):
             yield _with_id(key, {name: column.get(key) for name, column in value.items()})
     elif isinstance(columns, list) and isinstance(data, list) and all(isinstance(row, list) for row in data):

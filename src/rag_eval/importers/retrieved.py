@@ -99,11 +99,11 @@ def _of_columns(value: dict[str, Value]) -> list[Value]:
     lists = {name.rstrip("s"): item for name, item in value.items() if isinstance(item, list) and item}
     lists = {name: item[0] if isinstance(item[0], list) else item for name, item in lists.items()}
     texts = lists.get("document", [])
-    ids, metadatas = (lists.get(name) or [None] * len(texts) for name in ("id", "metadata"))
-    if lists.keys().isdisjoint(("id", "metadata")) or not len(ids) == len(texts) == len(metadatas):
+    ids, metadatas, distances = (lists.get(name) or [None] * len(texts) for name in ("id", "metadata", "distance"))
+    if lists.keys().isdisjoint(("id", "metadata")) or len({*map(len, (ids, texts, metadatas, distances))}) > 1:
         return []
-    rows = zip(ids, texts, metadatas, strict=True)
-    return [{"id": identity, "text": text, "metadata": metadata} for identity, text, metadata in rows]
+    names = ("id", "text", "metadata", "distances")  # similarities in Open WebUI
+    return [dict(zip(names, row, strict=True)) for row in zip(ids, texts, metadatas, distances, strict=True)]
 
 
 def by_rank(documents: Sequence[Value]) -> list[Value]:
@@ -242,8 +242,8 @@ def _annotated(output: Value) -> list[str] | None:
 
 
 def _cited_id(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
-    """Return the id of a cited document, also from the text of a reference; None if it has neither."""
-    text = text_of(document) if "location" in document or "name" in document else None
+    """Return the id of a cited document, or one of its text, if that is no part of the answer; otherwise None."""
+    text = None if "start" in document else text_of(document)
     return id_in(document, metadata) or (text_id(text) if text is not None else None)
 
 

@@ -25,7 +25,6 @@ _NUMBERED = re.compile(
     r"(?i)(?:retrieved[_ ]?)?(?:chunk|context|document|doc|passage)[_ ]?(\d{1,2})(?:[_ ](text|id|score|source))?"
 )
 _ID = re.compile(r"(?=.*[\d._/#:-])[!-~]{1,200}")
-_ONE_ID = re.compile(r"(?=.*\d)[\w./#:-]{1,200}|[!-~]{1,200}\.[A-Za-z]\w{1,4}", re.ASCII)
 _SEVERAL_IDS = re.compile(r"(?![\[{])[^\s,;|]{1,200}(?:\s*[,;|]\s*[^\s,;|]{1,200})+")
 _SEPARATORS, _BETWEEN_IDS = re.compile(r"[,;|\s]+"), re.compile(r"\s*(?:[,;|\n]|\]\s*\[)\s*")
 _OF_OUTPUTS = ("error", "citations", "choices", "candidates", "generations", *unwrap.OLLAMA_COUNTS)  # that are read
@@ -254,7 +253,7 @@ def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any
     """Return the chunks of a record with their scores; ``are_names`` if texts without white space are ids."""
     ids, scores = (_separated(values.get(name)) for name in ("chunk_ids", "chunk_scores"))
     texts = retrieved.documents_in(unwrap.decoded(values.get("chunks"))) or _items(values.get("chunks"))
-    if ids is None and any(form.fullmatch(str(values.get("chunks"))) for form in (_SEVERAL_IDS, _ONE_ID)):
+    if ids is None and any(form.fullmatch(str(values.get("chunks"))) for form in (_SEVERAL_IDS, _ID)):
         texts, ids = None, _separated(values["chunks"])
     if texts is None and ids is None:
         found = retrieved.contexts_in(*reversed(unwrap.as_list(unwrap.output_of(values.get("answer")))))
