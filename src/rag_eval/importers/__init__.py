@@ -214,9 +214,6 @@ class ImportInputs(Protocol):
     def problem(self, path: str, line: int, where: str, message: str, hint: str) -> None:
         """Record a problem of the files together."""
 
-    def note(self, path: str, line: int, message: str) -> None:
-        """Record a note on a file, once."""
-
 
 class Account:
     """The account of a conversion: fields that were renamed or left out, by their names in the source, with counts."""
@@ -316,9 +313,9 @@ def written(row: Row) -> str:
 
 def detect(head: bytes) -> Recognised | None:
     """Recognise a file by its first bytes; return None for an unknown one. ``head`` may end anywhere."""
-    from rag_eval.importers.documents import csv_header
+    from rag_eval.importers.documents import BLANK, csv_header
 
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip(BLANK)
     if text[:1] in (b"{", b"["):
         record = _first_record(text)
         by_keys = None if record is None else _of_keys(record, "keys") or _of_spans(record, text[:_LONGEST])

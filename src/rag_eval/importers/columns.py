@@ -94,9 +94,9 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
     if plain.get(known.get("answer", "")) == "result" and is_verdict:
         del known["answer"]
     answer = "answer" if form == "table" else "expected_answer"
-    response = spelled.get("response", answered)
-    if form == "table-gold" and plain.get(answered or "") in PREDICTED and response != answered:
-        known.setdefault(answer, str(response))
+    response = spelled.get("response", "")
+    if form == "table-gold" and plain.get(answered or "") in PREDICTED and response not in ("", answered):
+        known.setdefault(answer, response)
     retrieved = " ".join({of_traces.get("chunks", ""), of_traces.get("chunk_ids", "")} - {*known.values()})
     if (
         form == "table-gold"
@@ -109,11 +109,6 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
     if plain.get(known.get("question", "")) in ("messages", "conversations") and has_no_answer:
         known[answer] = known["question"]  # a conversation has both
     return known
-
-
-def known_names(names: list[str]) -> int:
-    """Return how many of the names of a header are known."""
-    return len({column for form in FORMS for column in suggested(names, form).values()})
 
 
 def is_sufficient(fields: Mapping[str, str], form: str) -> bool:

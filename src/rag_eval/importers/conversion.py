@@ -330,6 +330,7 @@ class Conversion:
             asked = "no item of the gold set has the qid"
         shown = f"'{(draft.question or draft.qid or draft.source)[:60]}'"
         hint = "Ask exactly the questions of the gold set, or record the qid and name its place with --qid POINTER."
+        hint += " Of a conversation, --turns last reads only the last turn." if draft.turns > 1 else ""
         self.problem("", f"{asked} {shown}", hint)
         return None
 

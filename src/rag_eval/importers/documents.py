@@ -9,15 +9,14 @@ import re
 import tokenize
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
 
-from rag_eval.common.escaping import one_line, quoted
+from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import shell_line
 from rag_eval.importers import ImportInputs, Row
-from rag_eval.importers.columns import known_names
 from rag_eval.importers.unwrap import as_dict, as_list, decoded
 
 Part = TypeVar("Part")
@@ -35,10 +34,9 @@ _SINGULAR = {
     "questions": "question", "queries": "query", "answers": "answer", "responses": "response",
     "true_answers": "ground_truth",
 }  # fmt: skip
-_DELIMITERS = (",", ";", "\t")
-_SEPARATOR = re.compile(r'"?sep=(.)"?\r?\n')  # Excel writes it before the names of the columns
-_HEAD, _FIRST_ROWS = 1 << 16, 20  # characters and rows in which the names of the columns are searched
+_DELIMITERS = (b",", b";", b"\t")
 END_OF_ROW = "\n\x1e"  # in the CSV of a workbook, so that its rows are counted, and not the lines of its cells
+BLANK = b" \t\r\n\x1e"
 
 
 @dataclass(slots=True)
@@ -379,17 +377,14 @@ def csv_table(inputs: ImportInputs, path: str) -> Iterator[tuple[int, list[str]]
         line = data.count(b"\n", 0, error.start) + 1
         return inputs.problem(path, line, "", "is not UTF-8", _to_utf8(path, "csv"))
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
-    delimiter, above = _layout(text[:_HEAD])
-    table = csv.reader(_lines(text), strict=True, delimiter=delimiter or ",")
+    delimiter = _delimiter(data.lstrip(BLANK).partition(b"\n")[0]) or ","
+    table = csv.reader(csv_lines(text), strict=True, delimiter=delimiter)
     line, is_empty = 1, True
     try:
-        titles = [one_line(" ".join(cells), 60) for cells in islice(table, above)]
-        if shown := ", ".join(title for title in titles if title and not title.startswith("sep=")):
-            inputs.note(path, 0, f"left out: the lines above the names of the columns: {shown}")
-        line, header = table.line_num + 1, next(table, [])
+        header = next(filter(None, table), [])
         if not header:
             return inputs.problem(path, 1, "", "has no header", "Give each column its own name in the first line.")
-        yield line, header
+        yield table.line_num, header
         line = table.line_num + 1
         for cells in table:
             if len(cells) == len(header):
@@ -405,29 +400,9 @@ def csv_table(inputs: ImportInputs, path: str) -> Iterator[tuple[int, list[str]]
         inputs.problem(path, line, "", f"is not valid CSV: {error}", _WRITE_JSON)
 
 
-def _lines(text: str) -> Iterable[str]:
+def csv_lines(text: str) -> Iterable[str]:
+    """Return the lines of CSV, or the rows of a workbook."""
     return text.split(END_OF_ROW) if END_OF_ROW in text else io.StringIO(text, newline="")
-
-
-def _layout(text: str) -> tuple[str, int]:
-    """Return the delimiter of CSV, '' for other text, and the number of rows above the names of its columns.
-
-    Titles may precede the names: rows of fewer cells than the first row in which two names of columns are known.
-    """
-    stated = _SEPARATOR.match(text)
-    first = text.partition("\n")[0]
-    delimiters = [stated[1]] if stated else sorted(_DELIMITERS, key=first.count, reverse=True)
-    for delimiter in delimiters:
-        widest = 0
-        try:
-            for index, cells in enumerate(islice(csv.reader(_lines(text), delimiter=delimiter), _FIRST_ROWS)):
-                width = sum(map(bool, cells))
-                if width > widest and known_names(cells) > 1:
-                    return delimiter, index
-                widest = max(width, widest)
-        except csv.Error:
-            continue
-    return delimiters[0] if stated or delimiters[0] in first else "", bool(stated)
 
 
 def text_lines(inputs: ImportInputs, path: str) -> Iterator[tuple[int, str]]:
@@ -444,27 +419,28 @@ def text_lines(inputs: ImportInputs, path: str) -> Iterator[tuple[int, str]]:
 
 def beginning(inputs: ImportInputs, path: str) -> bytes:
     """Return the first block of a file, without a byte order mark and white space before its text."""
-    return next(inputs.blocks(path, shown=False), b"").removeprefix(b"\xef\xbb\xbf").lstrip()
+    return next(inputs.blocks(path, shown=False), b"").removeprefix(b"\xef\xbb\xbf").lstrip(BLANK)
 
 
 def is_csv(inputs: ImportInputs, path: str) -> bool:
-    """Return whether a file looks like CSV: it is not JSON, and has a comma, a semicolon or a tab between its names."""
-    head = beginning(inputs, path)
-    return not head.startswith((b"{", b"[", YAML_LIST)) and _layout(_text_of(head))[0] != ""
+    """Return whether a file looks like CSV: its first line is not JSON and has a comma, a semicolon or a tab."""
+    first = beginning(inputs, path).partition(b"\n")[0]
+    return not first.startswith((b"{", b"[", YAML_LIST)) and _delimiter(first) != ""
 
 
 def csv_header(head: bytes) -> list[str]:
     """Return the columns in the first bytes of a CSV file; an empty list if it is not CSV."""
-    text = _text_of(head)
-    delimiter, above = _layout(text)
+    text, delimiter = head.decode("utf-8", "replace"), _delimiter(head.partition(b"\n")[0])
     try:
-        return next(islice(csv.reader(_lines(text), delimiter=delimiter), above, None), []) if delimiter else []
+        return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), []) if delimiter else []
     except csv.Error:
         return []
 
 
-def _text_of(head: bytes) -> str:
-    return head.decode("utf-8", "replace")[:_HEAD].lstrip()
+def _delimiter(first: bytes) -> str:
+    """Return the delimiter of a CSV file by its first line, '' for none."""
+    best = max(_DELIMITERS, key=first.count)
+    return best.decode() if best in first else ""
 
 
 def _offset(error: Exception) -> int:

@@ -18,6 +18,7 @@ from rag_eval.importers.unwrap import (
     first_id,
     message_text,
     number,
+    role_of,
 )
 from rag_eval.trace import text_id
 
@@ -57,6 +58,7 @@ _OF_RESPONSES = (
 """Where responses of OpenAI, Gemini, Bedrock, Dify, RAGFlow, Azure and Vertex AI have documents, through any lists."""
 _OF_INDEXES = ("hits/hits", "hits", "matches", "reference")
 """The same of Elasticsearch, Pinecone and RAGFlow, if they have texts: other tools give these names other meanings."""
+_BLOCKS = ("document", "search_result")  # parts of messages of Anthropic
 _REPR = re.compile(r"<generator|<[\w.]+( object|\()|[A-Z]\w*\([a-z_]+=")  # how Python prints an object
 _NAME = re.compile(r"[!-~]{1,200}")
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")
@@ -138,6 +140,36 @@ def documents_of_response(response: Value) -> list[Value]:
         if documents and (path in _OF_RESPONSES or text_of(document_parts(documents[0])[0]) is not None):
             return documents
     return []
+
+
+def tool_results(messages: Value) -> list[Value]:
+    """Return the results of tools in messages, and the documents that a request to Anthropic has."""
+    results = []
+    for message in map(as_dict, as_list(messages)):
+        results += [message] if role_of(message) in ("tool", "function") else []
+        parts = chain.from_iterable(as_list(message.get(name)) for name in ("parts", "content"))
+        for part in map(as_dict, parts):
+            if str(part.get("type")).startswith(("tool_result", "tool-", *_BLOCKS)):
+                results += tool_results([part]) or [part]
+    return results
+
+
+def documents_of_result(result: dict[str, Value]) -> list[Value]:
+    """Return the documents in a result of a tool, or a document of a request; an empty list for other results.
+
+    Of other tools they are objects with a text, and an id, a score or the name of a document.
+    """
+    if result.get("type") in _BLOCKS:
+        source = as_dict(result.get("source"))
+        text = source.get("data") if source.get("type") == "text" else message_text({**result, **source})
+        return [{"text": text, **{name: result.get(name) for name in ("title", "source")}}] if text else []
+    content = result.get("content")  # of CSV, already decoded
+    is_decoded = isinstance(content, list) and all("type" not in as_dict(part) for part in content)
+    documents = documents_in(content if is_decoded else decoded(message_text(result))) or []
+    parts = [document_parts(item) for item in documents if isinstance(item, dict)]
+    are_named = [id_in(*part) or document_id_in(*part) or score_in(*part) is not None for part in parts]
+    has_texts = len(parts) == len(documents) and all(text_of(plain) is not None for plain, _ in parts)
+    return documents if has_texts and all(are_named) else []
 
 
 def named_documents(values: list[Value]) -> list[Value]:

@@ -24,7 +24,7 @@ _ADDED = ("gold_citations", "relevant_docs", "gold_claim_substr")  # by each rec
 _NUMBERED = re.compile(
     r"(?i)(?:retrieved[_ ]?)?(?:chunk|context|document|doc|passage)[_ ]?(\d{1,2})(?:[_ ](text|id|score|source))?"
 )
-_ID = re.compile(r"(?=.*[\d._/#:-])[!-~]{1,200}")
+_ID = re.compile(r"(?=.*[\d._/#:-])[!-~]{0,199}[0-9A-Za-z]")  # a sentence ends with a full stop
 _SEVERAL_IDS = re.compile(r"(?![\[{])[^\s,;|]{1,200}(?:\s*[,;|]\s*[^\s,;|]{1,200})+")
 _SEPARATORS, _BETWEEN_IDS = re.compile(r"[,;|\s]+"), re.compile(r"\s*(?:[,;|\n]|\]\s*\[)\s*")
 _OF_OUTPUTS = ("error", "citations", "choices", "candidates", "generations", *unwrap.OLLAMA_COUNTS)  # that are read
@@ -206,11 +206,25 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
                     conversion.account.dropped(name, "the map does not contain it")
             if "qid" not in values and (qid := conversion.qid(unwrap.decoded(row.get("metadata")))) is not None:
                 values["qid"] = qid
-            yield values
+            yield from _turns(conversion, values) if form == "table" else [values]
         for field, column in fields.items():
             if used and field not in used and column not in header(inputs, path):  # a blank column is fine
                 message = f"{field} is mapped to {column}, which no record has"
                 inputs.problem(path, 0, "", message, f"Correct the map: rag-eval import {form} {path} --suggest-map")
+
+
+def _turns(conversion: Conversion, values: Row) -> Iterator[Row]:
+    """Yield the values of each turn of a conversation that has its answers; the last turn has those of the record."""
+    asked, answered = (unwrap.decoded(values.get(name)) for name in ("question", "answer"))
+    turns = unwrap.turns_of(asked) if asked == answered and conversion.options.turns != "last" else []
+    conversation = unwrap.as_id(values.get("conversation")) or unwrap.as_id(values.get("qid"))
+    for index, turn in enumerate(turns[:-1], 1):
+        of_all = {name: values.get(name) for name in ("run", "time")}
+        yield {**of_all, "conversation": conversation, "turn": index, "question": turn, "answer": turn}
+    if len(turns) > 1:
+        last = {"conversation": conversation, "turn": len(turns), "question": turns[-1], "answer": turns[-1]}
+        values = {**values, **last, "qid": None}
+    yield values
 
 
 def drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
@@ -259,6 +273,15 @@ def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any
         found = retrieved.contexts_in(*reversed(unwrap.as_list(unwrap.output_of(values.get("answer")))))
         found = unwrap.as_dict(found).get("citations", found)  # of messages of Azure OpenAI
         texts = retrieved.documents_in(unwrap.decoded(found)) or _items(found)
+    asked = unwrap.decoded(values.get("question"))
+    turns = unwrap.turns_of(unwrap.as_dict(asked).get("messages", asked))
+    steps = (unwrap.output_of(values.get("answer")), *reversed(turns))
+    results = next(filter(None, map(retrieved.tool_results, steps)), [])
+    lists = [retrieved.documents_of_result(result) if texts is None and ids is None else [] for result in results]
+    texts = list(chain.from_iterable(lists)) or texts
+    conversion.account.dropped(
+        "results of tools or documents without text", "they are not named as retrieved chunks", lists.count([])
+    )
     if isinstance(values.get("chunks"), str) and texts and len(texts) == 1:
         if ids and len(ids) > 1:
             conversion.account.dropped("texts of chunks", "they are one text, and there are several ids")
@@ -316,10 +339,15 @@ def read_operations(conversion: Conversion, draft: Draft, values: Row) -> None:
             draft.latency_ms["total"] = round(float(number * (1000 if field == "latency_s" else 1)), 3)
     draft.conversation = unwrap.as_id(values.get("conversation"))
     draft.turn = int(unwrap.number(values.get("turn")) or 0)
-    began = unwrap.number(values.get("time"))
-    draft.start_ns = unwrap.nanoseconds(values.get("time") if began is None else began * (1000 if began < 1e11 else 1))
+    draft.start_ns = instant(values.get("time"))
     if draft.start_ns is None and values.get("time") is not None:
         conversion.account.dropped(f"time {quoted(str(values['time']), 20)}", "it is neither ISO 8601 nor a number")
+
+
+def instant(value: Any) -> int | None:
+    """Return a time in nanoseconds: ISO 8601, or seconds or milliseconds as a number or its text."""
+    number = unwrap.number(value)
+    return unwrap.nanoseconds(value if number is None else number * (1000 if number < 1e11 else 1))
 
 
 def _draft(conversion: Conversion, values: Row) -> Draft:
@@ -327,12 +355,6 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
     if isinstance(asked, str) and asked[:1] == '"':  # TruLens writes texts as JSON
         asked, recorded = unwrap.decoded(asked), None if recorded == "null" else recorded
     output = unwrap.output_of(recorded)
-    if isinstance(output, list):
-        results = [message for message in output if unwrap.role_of(message) in ("tool", "function")]
-        parts = (unwrap.as_dict(message).get(name) for message in output for name in ("parts", "content"))
-        kinds = [str(unwrap.as_dict(part).get("type")) for part in chain.from_iterable(map(unwrap.as_list, parts))]
-        results += [kind for kind in kinds if kind == "tool_result" or kind.startswith("tool-")]  # of Anthropic, Vercel
-        conversion.account.dropped("results of tools", "they are not named as retrieved chunks", len(results))
     question, answer = conversion.question(asked), conversion.answer(output)
     conversion.drop_others(unwrap.decoded(asked), unwrap.QUESTION_FIELDS, " of the question")
     draft = Draft(conversion.place, "", question, unwrap.as_text(recorded) if answer is None else answer)

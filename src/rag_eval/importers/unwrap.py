@@ -7,6 +7,7 @@ import math
 import re
 from calendar import monthrange, timegm
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -25,8 +26,9 @@ QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "refe
 THREAD_KEYS = ("session_id", "conversation_id", "thread_id")
 REDACTED = "__REDACTED__"
 _USERS = ("user", "human", "HumanMessage", "HumanMessageChunk", "userMessage")
-_ASSISTANTS = ("assistant", "ai", "model", "AIMessage", "AIMessageChunk", "apiMessage")
+_ASSISTANTS = tuple("assistant ai model AIMessage AIMessageChunk apiMessage gpt chatgpt bot chatbot".split())
 ROLES = (*_USERS, *_ASSISTANTS, "system", "developer", "tool", "function")
+_ROLES = {role.casefold(): role for role in ROLES} | {"function_call": "assistant", "observation": "tool"}
 _PART = {"type", "text", "annotations", "citations"}  # fields of a part of a message; documents have others
 TOKEN_KEYS = {
     "input_tokens": """
@@ -87,8 +89,8 @@ def message_text(message: Value) -> str | None:
     if not isinstance(message, dict):
         return message if isinstance(message, str) else None
     message = message.get("kwargs", message) if message.get("lc") else message
-    message = as_dict(message.get("message")) or message
-    names = ("content", "parts", "message.content", "contents", "text", "refusal")
+    message = as_dict(message.get("message")) or as_dict(message.get("data")) or message  # the latter of LangChain
+    names = ("content", "parts", "message.content", "contents", "text", "refusal", "value")
     content = next((message[key] for key in names if message.get(key)), None)
     if isinstance(content, str):
         return content
@@ -181,7 +183,8 @@ def role_of(message: Value) -> str:
     inner = as_dict(message.get("message")) or message
     by_user = inner.get("isCreatedByUser")  # of LibreChat
     author = ("user" if by_user else "assistant") if isinstance(by_user, bool) else ""
-    return str(inner.get("role") or inner.get("message.role") or inner.get("type") or author)
+    stated = first_id(("role", "message.role", "from", "type"), inner) or author
+    return _ROLES.get(stated.casefold(), stated)
 
 
 def question_text(value: Value) -> tuple[str | None, int]:
@@ -244,6 +247,13 @@ def _answer_in_list(value: list[Value]) -> str | None:
 def _asked(messages: list[Value]) -> list[int]:
     """Return the positions of the user's messages that have text; results of tools may have the same role."""
     return [index for index, item in enumerate(messages) if role_of(item) in _USERS and message_text(item)]
+
+
+def turns_of(value: Value) -> list[list[Value]]:
+    """Return the messages of each turn of a conversation, from a question to the next one; the first has all before."""
+    messages = _messages(value) if isinstance(value, list) else []
+    positions = [0, *_asked(messages)[1:], len(messages)]
+    return [messages[begin:end] for begin, end in pairwise(positions)] if messages else []
 
 
 def _messages(items: list[Value]) -> list[Value]:

@@ -103,10 +103,6 @@ class Files:
         by_name = sorted((os.path.basename(path), path) for path in self._digests)  # noqa: PTH119 - Path drops a slash at the end
         return "".join(f"{self.digest(path)}  {name}\n" for name, path in by_name).encode()
 
-    def note(self, path: str, line: int, message: str) -> None:
-        """Record a note on a file, once."""
-        self._reader.ledger.note(path, line, message, times=0)
-
     def _new_digest(self, path: str) -> Digest:
         self._digests[path] = sha256()
         return self._digests[path]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, time
 from io import BytesIO, StringIO
 from itertools import zip_longest
@@ -18,6 +18,7 @@ from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import shell_line
 from rag_eval.errors import MissingExtra
 from rag_eval.importers.documents import END_OF_ROW
+from rag_eval.readers.normalised_rows import turns_of_messages, without_titles
 from rag_eval.readers.problems import Unreadable
 from rag_eval.readers.source import MIB, Reader, open_regular
 
@@ -25,36 +26,45 @@ _PLAIN_FORMATS = ("General", "@", "0", "0.0", "0.00")
 _CORRUPT = (BadZipFile, zlib.error, OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, AttributeError)
 
 
-def converted(reader: Reader, paths: Iterable[str], sheet: str = "") -> Reader:
-    """Return a reader that reads a workbook as CSV, Parquet as JSON Lines and UTF-16 as UTF-8, and others unchanged.
+def converted(reader: Reader, paths: Sequence[str], sheet: str = "") -> Reader:
+    """Return a reader that reads a workbook as CSV, Parquet as JSON Lines, UTF-16 as UTF-8, and others unchanged.
+
+    Titles above a table are blank, and messages in rows are grouped by turn.
 
     Of several sheets with data, ``sheet`` names the one to read. Raise InputError if a file cannot be converted.
     """
-    contents, largest = dict(reader.contents), reader.limits.whole_mib * MIB
     for path in paths:
-        try:
-            with open_regular(path, reader.root) as file:
-                head = file.read(4)
-        except (Unreadable, OSError):
-            continue  # it is reported when it is read
-        convert = next((form for begin, form in _FORMS.items() if head.startswith(begin)), None)
-        if convert is None:
-            continue
-        parts, size = list[bytes](), Path(path).stat().st_size
-        try:
-            for text in convert(reader, path, sheet) if size <= largest else ():
-                parts.append(text.encode())
-                size += len(parts[-1])
-                if size > largest:
-                    break
-        except Unreadable as error:
-            reader.ledger.problem(path, 0, "", error.message, error.hint)
-        if size > largest:
-            message = f"has more than {reader.limits.whole_mib} MiB of text"
-            reader.ledger.problem(path, 0, "", message, "Export fewer rows at once.")
-        contents[path] = b"".join(parts)
+        for convert in (_unpacked, without_titles, turns_of_messages):
+            if (data := convert(reader, path, sheet)) is not None:
+                reader = reader._replace(contents={**reader.contents, path: data})
     reader.ledger.stop_on_problems()
-    return reader._replace(contents=contents)
+    return reader
+
+
+def _unpacked(reader: Reader, path: str, sheet: str) -> bytes | None:
+    """Return the text of a packed file; None for text. A file that cannot be converted is a problem, and empty."""
+    try:
+        with open_regular(path, reader.root) as file:
+            head = file.read(4)
+    except (Unreadable, OSError):
+        return None  # it is reported when it is read
+    convert = next((form for begin, form in _FORMS.items() if head.startswith(begin)), None)
+    if convert is None:
+        return None
+    largest, size, parts = reader.limits.whole_mib * MIB, Path(path).stat().st_size, list[bytes]()
+    try:
+        for text in convert(reader, path, sheet) if size <= largest else ():
+            parts.append(text.encode())
+            size += len(parts[-1])
+            if size > largest:
+                break
+    except Unreadable as error:
+        reader.ledger.problem(path, 0, "", error.message, error.hint)
+    if size > largest:
+        message = f"has more than {reader.limits.whole_mib} MiB of text"
+        reader.ledger.problem(path, 0, "", message, "Export fewer rows at once.")
+    reader.ledger.stop_on_problems()
+    return b"".join(parts)
 
 
 def parquet_records(path: str) -> Iterator[dict[str, Any]]:

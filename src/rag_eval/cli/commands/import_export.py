@@ -112,7 +112,7 @@ def run_import(args: argparse.Namespace) -> int:
     if args.format != "auto":
         _check_format(args)
     _check_source(args)
-    reader = converted(reader, args.files, args.sheet)
+    reader = converted(reader, [] if args.from_api else args.files, args.sheet)
     name = _recognised(reader, args.files[0], args.kind) if args.format == "auto" else args.format
     form = importer(name)
     takes = f"{name} takes {quantity(form.files, 'path')}, not {len(args.files)}"
