@@ -260,7 +260,7 @@ def test_a_search_engine_is_right_if_it_retrieves_the_evidence():
     counted = {"questions": questions, "labels": dict.fromkeys(rows.values(), 1)}
     report = from_json(value | counted | {"gates": [gate], "flips": []})
     assert [question.qid for question in cases.by_urgency(report)] == ["Q2", "Q1"]
-    signs = [cases.signed_label(report, label, element.FORMATTER) for label in rows.values()]
+    signs = [cases.signed_label(label, element.FORMATTER) for label in rows.values()]
     assert ["passed" in signs[0], "failed" in signs[1]] == [True, True]
 
 
