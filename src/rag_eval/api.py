@@ -236,7 +236,7 @@ def render(report: AnalysisReport, form: str = "table", *, verbose: bool = False
         raise UsageError(f"report: {type(report).__name__} is not a Report. For a comparison, use str() or to_dict()")
     if form not in RENDERERS:
         raise UsageError(f"form: {quoted(form)} is not one of {', '.join(RENDERERS)}")
-    options = {"verbose": verbose, "all_by": "rag_eval.render(report, verbose=True)"}
+    options = {"verbose": verbose, "in_python": True}
     return rendered(report, form, **(options if form == "table" else {}))
 
 
@@ -263,8 +263,7 @@ def explain(
 
     contents: dict[str, bytes] = {}
     paths = _named(gold, "gold", contents, ""), _named(trace, "trace", contents, "")
-    policy = as_path(gates, "gates", nearest_gates())
-    options = Options(*paths, policy, as_cutoffs(k), contents=contents)
+    options = Options(*paths, as_path(gates, "gates", nearest_gates()), as_cutoffs(k), contents=contents)
     return "\n".join(explanation(subject, options)).rstrip() + "\n"
 
 

@@ -2,6 +2,7 @@
 
 import doctest
 import json
+from html import unescape
 from importlib import import_module
 
 import pytest
@@ -209,6 +210,14 @@ def test_compare_takes_reports_or_files(report):
     for runs in ([report], [report, GOOD]):
         with pytest.raises(rag_eval.UsageError):
             rag_eval.compare(*runs)
+
+
+def test_a_field_that_is_ignored_is_named_in_a_notebook():
+    rows = [{**row, "retreived_ids": []} for row in rag_eval.load_traces(GOOD)]
+    report = rag_eval.score(GOLD, rows)
+    for shown in (str(report), report._repr_html_()):
+        text = unescape(" ".join(shown.split()))
+        assert "unknown field 'retreived_ids' is ignored. Did you mean 'retrieved_ids'?" in text
 
 
 def test_a_baseline_may_be_a_report():

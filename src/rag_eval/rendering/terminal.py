@@ -139,10 +139,10 @@ def coloured(text: str) -> str:
     return _COLOURED.sub(lambda match: f"\x1b[1;{_COLOURS[match[0]]}m{match[0]}\x1b[0m", text)
 
 
-def render(report: Report, *, verbose: bool = False, by: bool = False, all_by: str = "rag-eval score -v") -> str:
+def render(report: Report, *, verbose: bool = False, by: bool = False, in_python: bool = False) -> str:
     """Return a page of plain text: failures and changes, with ``by`` the slices, with ``verbose`` everything.
 
-    ``all_by`` is the command that shows everything.
+    ``in_python`` lists the notes on the input too, which the command prints to stderr.
     """
     word, _, counts = verdict(report).partition("  ")
     parts = [
@@ -154,6 +154,7 @@ def render(report: Report, *, verbose: bool = False, by: bool = False, all_by: s
         write_blocks(cases.failing(report, PLAIN, _ALL if verbose else _QUESTIONS)),
         _titled(summary.POLICY, summary.policy(report, PLAIN)),
         write_blocks(summary.gold(report, PLAIN)),
+        _titled(summary.NOTES, summary.notes(report, PLAIN) if in_python else []),
         write_blocks(cases.effects(report, PLAIN)),
         _titled("Likely causes", summary.diagnosis(report, PLAIN, brief=not verbose)),
     ]
@@ -165,13 +166,15 @@ def render(report: Report, *, verbose: bool = False, by: bool = False, all_by: s
     if (verbose or by) and report.slices:
         parts.append(write_blocks([*cases.conversations(report, PLAIN), *metrics_tables.all_by_slice(report, PLAIN)]))
     if not verbose:
+        everything = "rag_eval.render(report, verbose=True)" if in_python else "rag-eval score -v"
         valued = [result for result in report.metrics.values() if result.n]
         groups = quantity(len({result.perspective for result in valued}), "group")
         rest = sum(gate.outcome == "passed" and not gate.is_completeness for gate in report.gates)
         passed = f"{quantity(rest, 'passed gate')}, " if rest and any(gate.broken for gate in report.gates) else ""
         also = f"Also measured: {passed}{quantity(len(valued), 'metric')} in {groups}."
-        why = "\nTo see why a question is wrong: rag-eval explain QID" if report.questions.failing else ""
-        parts.append(_wrapped(f"{also} {all_by} shows everything.") + why)
+        explain = "rag_eval.explain(QID, gold, trace)" if in_python else "rag-eval explain QID"
+        why = f"\nTo see why a question is wrong: {explain}" if report.questions.failing else ""
+        parts.append(_wrapped(f"{also} {everything} shows everything.") + why)
     return _join_parts(parts)
 
 

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from math import ceil, floor
 from pathlib import Path
 from typing import NamedTuple
@@ -175,11 +176,9 @@ def _is_ignored(path: str) -> bool:
     """Return whether git ignores a file of the current folder."""
     from rag_eval.git.plumbing import Git, GitError
 
-    try:
-        git = Git()
-        return git.ignores(git.prefix + path)
-    except GitError:  # no repository, or no git
-        return False
+    with suppress(GitError):  # no repository, or no git
+        return (git := Git()).ignores(git.prefix + path)
+    return False
 
 
 def _import(args: argparse.Namespace) -> list[str]:

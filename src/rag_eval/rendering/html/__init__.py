@@ -77,10 +77,10 @@ def render(report: Report, details: Details | None = None) -> str:
 
 
 def verdict_and_gates(report: Report) -> str:
-    """Return the verdict and the table of the gates, for a notebook."""
+    """Return the verdict, the table of the gates and the notes on the input, for a notebook."""
     verdict = tag("p", tag("strong", sign(report.verdict), " ", inline(summary.headline(report, FORMATTER))))
     gates = gates_table.gates_with_row(report.gates)
-    return join([verdict, write([gates_table.table(report, FORMATTER, gates)])])
+    return join([verdict, write([gates_table.table(report, FORMATTER, gates), *summary.notes(report, FORMATTER)])])
 
 
 def _system(report: Report) -> str:
