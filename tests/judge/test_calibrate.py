@@ -265,9 +265,9 @@ WRONG = {
     ),
     "other separators": ("qid|groundedness\nQ0|1\n", r"humans.csv:1: has no column 'qid'. Separate columns by commas."),
     "no score column": ("qid,faithful\nQ0,1\n", r"humans.csv:1: has no score in any of the columns groundedness, "),
-    "no rows": ("qid,groundedness\n", r"humans.csv:1: has no labels"),
+    "no rows": ("qid,groundedness\n", r"humans.csv:2: has names of columns and no rows"),
     "empty": ("", r"humans.csv:1: has no"),
-    "noise": ("\x00\x01,{[", r"humans.csv:1"),
+    "noise": ("\x00\x01,{[", r"humans.csv:2"),
     "header twice": ("qid,qid,groundedness\nQ0,Q1,1\n", r"has two columns named 'qid'"),
     "cells missing": ("qid,groundedness,note\nQ0,1\n", r"humans.csv:2: has 2 cells, and the header has 3"),
     "twice": (
@@ -282,7 +282,7 @@ WRONG = {
     "bad weight": ("qid,groundedness,weight\nQ0,1,-2\n", r"humans.csv:2: weight '-2' is not a number from 0.000001"),
     "tiny weight": ("qid,groundedness,weight\nQ0,1,1e-320\n", r"humans.csv:2: weight '1e-320' is not a number from"),
     "huge weight": ("qid,groundedness,weight\nQ0,1,1e308\n", r"humans.csv:2: weight '1e308' is not a number from"),
-    "binary": (b"\xff\xfe,\x00".decode("latin-1"), r"humans.csv:1"),
+    "binary": (b"\xff\xfe,\x00".decode("latin-1"), r"humans.csv:2"),
     "empty qid": ("qid,groundedness\n,1\n", r"humans.csv:2: has no qid"),
     "unclosed quote": ('qid,groundedness\n"Q0,1\n', r"humans.csv:2: is not valid CSV"),
 }
