@@ -17,15 +17,7 @@ from rag_eval.contract import Trace
 from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import Finding
 from rag_eval.gates import missing_fields, trace_integrity
-from rag_eval.gates.integrity import (
-    UNJUDGED,
-    at_levels,
-    commit_of,
-    levels_of,
-    measurement_findings,
-    provenance,
-    vacuous,
-)
+from rag_eval.gates.integrity import UNJUDGED, at_levels, levels_of, measurement_findings, provenance, vacuous
 from rag_eval.gates.policy import Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
@@ -160,8 +152,7 @@ def _check_origin(inputs: Inputs, about: Mapping[str, Any] | None) -> list[Findi
         data = inputs.reader.silent().read(policy.gold)
         hashes += by_line_ends(data) if data else []
     severities = levels_of(*inputs.policies)
-    if not (authority and authority.ci):  # on a laptop the gold is often ahead of the traces, and files are changed
-        about = {**about, "system_commit": commit_of(about)[0]}
+    if not (authority and authority.ci):  # on a laptop the gold is often ahead of the traces
         severities = {code: "warning" if level == "error" else level for code, level in severities.items()}
     return provenance(sidecar_of(policy.trace), about, hashes, commits, severities)
 
