@@ -293,6 +293,18 @@ MISMATCHES = [
         "negation Connect",
     ),
     ("Wash wool above 30 degrees.", "On care: never wash wool above 30 degrees.", "negation Wash"),
+    ("You can take the tablets if you have a fever.", "Do not take the tablets if you have a fever.", "negation take"),
+    ("The council rejected the extension.", "The council approved the extension.", ""),  # too short to compare
+    (
+        "The council rejected the tram extension by 31 votes.",
+        "The council approved the tram extension by 31 votes.",
+        "opposite rejected",
+    ),
+    ("The museum in Leith opens late in winter.", "The museum in Leith opens late in summer.", "opposite winter"),
+    ("Ada left the firm in Leith before the sale.", "Ada left the firm in Leith after the sale.", "opposite before"),
+    ("Ada fell ill in Leith before the trip began.", "The trip began after Ada fell ill in Leith.", ""),
+    ("この図書館は火曜日が休館です。", "この図書館は月曜日が休館です。", "opposite 火曜"),
+    ("合同有效期为五年，自2020年5月1日起。", "合同有效期为三年，自2020年5月1日起。", "unit 年"),
     (
         "All employees receive a yearly bonus.",
         "By the way, not all employees receive a yearly bonus.",

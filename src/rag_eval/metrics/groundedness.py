@@ -12,8 +12,8 @@ from rag_eval.metrics._metric import metric
 from rag_eval.stats.tally import DECIMALS, Ratio
 
 _CHECKED = "answers with chunk texts and a sentence to check"
-_TERMS: dict[str, Any] = {"source": "enterprise framework", "version": 8}
-_OF_GIVEN: dict[str, Any] = {"source": "enterprise framework", "version": 9}
+_TERMS: dict[str, Any] = {"source": "enterprise framework", "version": 9}
+_OF_GIVEN: dict[str, Any] = {"source": "enterprise framework", "version": 10}
 _COUNT: dict[str, Any] = {
     "better": "lower",
     "scale": "count",
@@ -65,7 +65,7 @@ def forbidden_claims_made(case: Case) -> bool | None:
 @metric(
     "answers with chunk texts and a content word",
     source="rag-eval",
-    version=8,
+    version=9,
     scale="real",
     needs="trace.chunks.text",
     settings="refusal",

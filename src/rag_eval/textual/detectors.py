@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.errors import MissingExtra
 from rag_eval.textual import credentials, read_table
@@ -58,41 +58,12 @@ _AMERICAN = (
 _PAIRS = rf"{_BEFORE}0[1-9](?:([ .\-])[0-9][0-9])(?:\1[0-9][0-9]){{3}}{_AFTER}"
 _NATIONAL = rf"{_BEFORE}\(?0[1-9][0-9]{{0,4}}\)?(?: ?/ ?| |-)[0-9]{{2,9}}(?: [0-9]{{2,5}}){{0,3}}{_AFTER}"
 _HYPHENED = rf"{_BEFORE}0[1-9][0-9]{{0,3}}-[0-9]{{1,4}}-[0-9]{{4}}{_AFTER}"
-_ANNOUNCED = (
-    r"(?i)(?:(?<![A-Za-z0-9_])(?:t[ée]l(?:[eé](?:phone|fono?))?|phone|mobile|cell|fax|whatsapp|hotline|mobil|handy|mobiel|m[óo]vil"
-    r"|portable|cell?ulare?|телефон|call(?: us| me| him| her| them)? (?:at|on|under))(?!\w{3})\w{0,2}\.?"
-    r"(?:(?: [^\W\d]{1,15}){0,3}? "
-    rf"(?:no|nr|n[uú]m(?:ber|mer|er|ero)\w?|номер|at|us|under|{IS}(?: (?:el|il|o|le|the|die))?)\b\.?){{0,2}}"
-    r"|(?:手机|手機|电话|電話|携帯|전화|휴대폰)(?:号码?|番号|번호)?[是为는은]?)[ .:#=：]{0,3}"
-    r"(\(?[0-9](?:[ \-/()]{0,2}[0-9]){6,14})(?![A-Za-z0-9_]|[.,:][0-9])"
-)
-_OTHER_NUMBER = (
-    r"(?i)(?:order|part|case|ticket|invoice|r[eé]f(?:[eé]ren(?:ce|cia|z))?|sku|serial|item|article|model|account|customer|tracking"
-    r"|product|batch|lot|patent|docket|claim|policy|bestell|auftrags?|rechnungs?|artikel|kunden|serien|sendungs|vertrags"
-    r"|commande|facture|s[eé]rie|pedido|factura|ordine|fattura|fatura|zamówienia|заказа|isbn|ean)"
-    r"[\s-]?(?:no|n[°º]|№|nr|num(?:ber|mer|[ée]ro)?|id|code)?\.?\s{0,2}[:#=]?\s{0,2}"
-    rf"(?:{IS}\s)?\Z"
-)
-"""Words before the number of an order, a part or a case."""
 _CONTEXT = 40  # characters before a number that are read
 _DATE = (
     r"(?:19|20)[0-9][0-9][ \-/](?:0?[1-9]|1[0-2])[ \-/][0-9]{1,2}(?:\D.*)?|[0-9]{1,2}[ \-/][0-9]{1,2}[ \-/][0-9]{2,4}"
 )
 
 _SSN = r"(?<![A-Za-z0-9_\-.])(?!000|666|9)[0-9]{3}-(?!00)[0-9][0-9]-(?!0000)[0-9]{4}(?![A-Za-z0-9_\-]|\.[0-9])"
-_STATED_ID = (
-    r"(?i)(?:(?<!\w)(?:ssn|itin|dni|rut|cuil|nie|nif|nino|cpf|curp|cnp|cnic|pesel|bsn|burgerservicenummer|aadhaar|mrn|снилс|инн|паспорта?"
-    r"|steuer-?id(?:entifikationsnummer)?|sozialversicherungsnummer|codice fiscale|personnummer|(?:tc|t\.c\.) kimlik"
-    r"|num[ée]ro de s[ée]curit[ée] sociale|(?:reisepass|personalausweis|f[üu]hrerschein|paspoort|ahv)-?(?:nummer|nr\.?)"
-    r"|(?:passeport|pasaporte|passaporto|passaporte|paszport\w?|pasaport)|pan card"
-    r"|(?:social (?:security|insurance)|national (?:insurance|id(?:entity)?)|passport|(?:driving|driver'?s) licen[cs]e"
-    r"|tax(?:payer)? (?:id(?:entification)?|file)|nhs|medicare|medical record|patient|pan|id card) (?:number|no|#|id))"
-    rf"|身份证号?码?|护照号?码?|護照號?碼?|マイナンバー|パスポート番号|주민등록번호|여권 ?번호)"
-    rf"(?: (?:no|nr|n[uú]m(?:ber|mer|ero)|номер)\b\.?)?\W{{0,3}}(?:{IS}\b|[是为は은는])?\W{{0,3}}(?:mrn\W{{0,2}})?"
-    r"((?!0{3}|X{3})(?:[A-Z]{0,3}[0-9](?:[ .\-]?[0-9]){6,17}[ \-]?[A-Z]?"
-    r"|(?-i:(?=(?:[A-Z .\-]{0,8}[0-9]){3})[A-Z0-9](?:[ .\-]?[A-Z0-9]){6,19})))(?![A-Za-z0-9_\-])"
-)
-"""Identity numbers that only their name tells from others. Capital letters may be among the digits."""
 _ID_CUES = (
     *"pass pasap paszp fiscale insurance licen ausweis führersch fuhrersch paspoort nie nif nino dni curp".split(),
     *"cnic nhs medic mrn patient ssn cpf снилс паспорт kimlik 护照 護照 身份证 パスポ 여권 주민".split(),
@@ -104,27 +75,9 @@ _CARD = (
     r"(?<![A-Za-z0-9_.,+/\-])(?:[0-9]{13,19}|[0-9]{4}([ \-])[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
     r"|[0-9]{4}([ \-])[0-9]{6}\2[0-9]{4,5})(?![A-Za-z0-9_\-]|[.,][0-9])"
 )
-_ISSUERS = (
-    ((13, 16, 19), ((4, 4),)),
-    ((16,), ((51, 55), (2221, 2720))),
-    ((15,), ((34, 34), (37, 37))),
-    ((16, 19), ((6011, 6011), (644, 649), (65, 65), (3528, 3589), (62, 62))),
-    ((14, 16, 19), ((300, 305), (36, 36), (38, 39))),
-)
-"""Lengths, and ranges of the first digits, of Visa; Mastercard; American Express; Discover, JCB, UnionPay; Diners."""
-
 _TEST_DIGITS, _TEST_ZEROS = 4, 7  # of a test card: at most so many different digits, or at least so many zeros
 
 _IBAN = r"(?<![A-Za-z0-9])[A-Z]{2}[0-9][0-9](?:[ \-]?[A-Z0-9]){11,30}"
-_IBAN_LENGTHS = {
-    entry[:2]: int(entry[2:])
-    for entry in """
-        AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BR29 CH21 CR22 CY28 CZ24 DE22 DK18 DO28 EE20 ES24 FI18 FO18 FR27
-        GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 IL23 IS26 IT27 JO30 KW30 KZ20 LB28 LI21 LT20 LU20 LV21 MC27 MD24
-        ME22 MK19 MR27 MT31 MU30 NL18 NO15 PK24 PL28 PS29 PT25 QA29 RO24 RS22 SA24 SE24 SI19 SK24 SM27 TN24 TR26 UA29
-        VA22 VG24 XK20
-    """.split()
-}
 
 _WINDOW, _OVERLAP = 1000, 200  # characters of a text that a pattern of the user reads at a time
 _LITERAL = re.compile(r"(?<!\\)\{(?:,[0-9]+|[0-9]{5,}|[0-9]+,[0-9]{5,})\}")
@@ -198,7 +151,9 @@ def phone_numbers(text: str) -> Spans:
     by_form += [match for match in re.finditer(_NATIONAL, text) if 9 <= len(_digits(match[0])) <= 12]
     by_form += [match for match in re.finditer(_HYPHENED, text) if 10 <= len(_digits(match[0])) <= 11]
     spans = [match.span() for match in by_form if not _is_named(text, match.start())]
-    spans += [match.span(1) for match in re.finditer(_ANNOUNCED, text) if not re.fullmatch(_DATE, match[1])]
+    spans += [
+        match.span(1) for match in re.finditer(_pattern("announced_phone"), text) if not re.fullmatch(_DATE, match[1])
+    ]
     reached = 0
     for start, end in sorted(spans):
         if start >= reached:
@@ -208,7 +163,7 @@ def phone_numbers(text: str) -> Spans:
 
 def _is_named(text: str, start: int) -> bool:
     """Return whether the text calls a number that of an order, a part or a case."""
-    return re.search(_OTHER_NUMBER, text[max(0, start - _CONTEXT) : start]) is not None
+    return re.search(_pattern("other_number"), text[max(0, start - _CONTEXT) : start]) is not None
 
 
 def identity_numbers(text: str) -> Spans:
@@ -216,7 +171,7 @@ def identity_numbers(text: str) -> Spans:
     for match in re.finditer(_SSN, text):
         if not _is_named(text, match.start()) and not _is_published("identities", _digits(match[0]), text, match):
             yield match.span()
-    for match in re.finditer(_STATED_ID, text):
+    for match in re.finditer(_pattern("stated_identity"), text):
         if not re.fullmatch(_DATE, match[1]) and not re.fullmatch(_SSN, match[1]):
             yield match.span(1)
 
@@ -228,16 +183,16 @@ def card_numbers(text: str) -> Spans:
     """
     for match in re.finditer(_CARD, text):
         digits = _digits(match[0])
-        for lengths, ranges in _ISSUERS if luhn(digits) and not _is_published("cards", digits, text, match) else ():
-            if len(digits) in lengths and any(low <= int(digits[: len(str(low))]) <= high for low, high in ranges):
-                yield match.span()
-                break
+        ranges = _numbers()["issuers"].get(str(len(digits)), ()) if luhn(digits) else ()
+        is_issued = any(low <= int(digits[: len(str(low))]) <= high for low, high in ranges)
+        if is_issued and not _is_published("cards", digits, text, match):
+            yield match.span()
 
 
 def ibans(text: str) -> Spans:
     """Yield a country code, the country's number of characters, and a right checksum (ISO 13616)."""
     for match in re.finditer(_IBAN, text):
-        length = _IBAN_LENGTHS.get(match[0][:2], 0)
+        length = _numbers()["iban_lengths"].get(match[0][:2], 0)
         places = [place for place, sign in enumerate(match[0]) if sign not in " -"]
         if not length or len(places) < length:
             continue
@@ -252,13 +207,18 @@ def ibans(text: str) -> Spans:
 def _is_published(kind: str, number: str, text: str, match: re.Match[str]) -> bool:
     """Return whether a number is published for tests and documentation, and the text calls it an example."""
     has_few_digits = kind == "cards" and (len(set(number)) <= _TEST_DIGITS or number.count("0") >= _TEST_ZEROS)
-    return (has_few_digits or number in _published(kind)) and is_called_example(text, *match.span())
+    return (has_few_digits or number in _numbers()[kind].split()) and is_called_example(text, *match.span())
 
 
 @cache
-def _published(kind: str) -> frozenset[str]:
-    """Return the numbers that are published for tests and documentation."""
-    return frozenset(read_table("published.toml")[kind].split())
+def _numbers() -> dict[str, Any]:
+    """Return the forms of numbers, and those that are published for tests and documentation."""
+    return read_table("numbers.toml")
+
+
+def _pattern(name: str) -> str:
+    text: str = _numbers()[name]
+    return text.replace("<is>", IS)
 
 
 def luhn(digits: str) -> bool:

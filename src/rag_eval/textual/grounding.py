@@ -41,6 +41,12 @@ _NEAR = 10  # words within which two content words are near each other, and a sm
 _CLOSE = 0.8  # the share of a sentence's content words from which a place is compared with it
 _SIMILAR = 0.7  # the share of a sentence's other content words in the chunks from which its names are checked
 _MAX_GAP_SUPPORT = 0.6  # support below which a sentence may be one that says that the sources lack something
+_OPPOSITES: dict[str, set[str]] = defaultdict(set)
+"""The words that contradict a word in the same place."""
+for _group in LEXICON["opposites"].replace("\n", "|").split("|"):
+    for _word in set(keys(_group)):
+        _OPPOSITES[_word] |= {*keys(_group)} - {_word}
+_DENYING = frozenset({"negation", "opposite"})
 _COMMON = frozenset({"0", "1"})  # *one* is mostly no number
 _MAX_COUNT = 20  # things that an announced list has
 _COUNTS = frozenset(map(str, range(2, 100)))
@@ -75,7 +81,8 @@ class Checked(NamedTuple):
 
     ``words``, ``neighbours`` and ``near`` are counts: how many content words, pairs of words and pairs of content words
     the chunks have, of how many. ``missing`` and ``made_up`` are places in its words. ``mismatches`` are a reason and a
-    key: what the best place contradicts (``negation``, ``number`` or ``unit``), or a ``name`` that is made up.
+    key: what the best place contradicts (``negation``, ``opposite``, ``number``, ``unit``), or a ``name`` that is made
+    up.
     """
 
     sentence: Sentence
@@ -148,7 +155,7 @@ def makes(answer: str, claim: str) -> bool:
     return bool(parts) and all(
         one.words[0] >= _CLAIM_MADE * one.words[1]
         and not one.made_up
-        and all(reason != "negation" for reason, _ in one.mismatches)
+        and all(reason not in _DENYING for reason, _ in one.mismatches)
         for one in parts
     )
 
@@ -365,20 +372,25 @@ def _mismatches(
         if before <= NEGATIONS:
             yield ("negation", sentence.content[0])
         return
-    if not numbers and NEGATIONS.isdisjoint(read) and index.denied.isdisjoint(read):
+    opposites = frozenset(chain.from_iterable([_OPPOSITES[key] for key in _OPPOSITES.keys() & read]))
+    is_contradicted = not all([opposites.isdisjoint(source.places) for source in index.sources])
+    if not (numbers or is_contradicted) and NEGATIONS.isdisjoint(read) and index.denied.isdisjoint(read):
         return
     if place := index.best_place(sentence, _CLOSE):
         chunk, first, last = place
         there = index.sources[chunk].keys[max(0, first - _MARGIN) : last + _MARGIN + 1]
         yield from _denials(read, there)
         yield from _other_numbers(read, numbers, made_up, there)
+        if is_contradicted:
+            yield from _opposites(read, there)
 
 
 def _denials(here: list[str], there: list[str]) -> Iterator[tuple[str, str]]:
     """Yield a word that only one side denies, if the other has the same words around it."""
     we_deny, they_deny = (not NEGATIONS.isdisjoint(read) for read in (here, there))
-    denial = max([place for place, key in enumerate(here) if key in NEGATIONS], default=len(here))
-    if not _CONDITIONS.isdisjoint(here[:denial]) or not (we_deny or they_deny):
+    denying = here if we_deny else there
+    denial = max([place for place, key in enumerate(denying) if key in NEGATIONS], default=0)
+    if not _CONDITIONS.isdisjoint(denying[:denial]) or not (we_deny or they_deny):
         return  # *if it is not* denies nothing
     if we_deny and they_deny and not set(_denied(here, _SCOPE)).isdisjoint(_denied(there, _SCOPE)):
         return
@@ -392,6 +404,16 @@ def _denials(here: list[str], there: list[str]) -> Iterator[tuple[str, str]]:
             if same_before and (not all(following) or following[0] == following[1]):
                 yield ("negation", key)
                 return
+
+
+def _opposites(here: list[str], there: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield words of which the place has only the opposite; of *before* and *after*, in front of the same word."""
+    if NEGATIONS.isdisjoint(here) and NEGATIONS.isdisjoint(there):
+        theirs = {*pairwise(there)}
+        for key, following in pairwise([*here, ""]):
+            others = () if key in there else _OPPOSITES.get(key, set()).difference(here).intersection(there)
+            if any([key not in FUNCTION or (other, following) in theirs for other in others]):
+                yield ("opposite", key)
 
 
 def _denied(read: list[str], most: int) -> list[str]:

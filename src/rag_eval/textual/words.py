@@ -58,6 +58,7 @@ _GROUP = re.compile(r"[ \u00a0\u2009\u202f](?<=\d.)(?<!\d{4}.)(?=\d{3}(?!\d))")
 _HIDES, _IS_CJK = re.compile(f"[{_HIDDEN}]"), re.compile(f"[{_CJK}]")
 _SIGNS: dict[str, tuple[str, ...]] = {sign: (name,) for sign, name in CURRENCIES.items()}
 _SIGNS |= {"%": ("percent",), "°": ("degree",), "½": ("half",), "¼": ("quarter",), "¾": ("0.75",)}
+_SIGNS |= {f"{unit}²": ("square", name) for unit, name in (("m", "meter"), ("km", "kilometer"))}
 _SIGNS |= dict.fromkeys(("°C", "℃"), ("degree", "celsius")) | dict.fromkeys(("°F", "℉"), ("degree", "fahrenheit"))
 _CJK_WORD = re.compile(f"(?P<negation>{LEXICON['cjk_negation']})|(?P<number>{LEXICON['cjk_number']})".replace("\n", ""))
 _MYRIAD = 10_000
