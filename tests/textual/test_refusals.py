@@ -58,20 +58,20 @@ def test_refusals_and_answers_differ(language):
     "file", sorted((ROOT / "tests" / "refusals" / "modern").glob("*.jsonl")), ids=lambda file: file.stem
 )
 def test_wordings_of_current_systems(file):
-    """Written before the patterns of version 4 and after them, in twenty fresh sets, and by grammar (constructions).
+    """Written before the patterns of version 4 and after them, in 21 fresh sets, and by grammar (constructions).
 
     At first, version 5 found 13 of the 27 refusals of fresh6 and 2 others, version 6 15 of the 20 of fresh7 and none,
     and 32, 30 and 30 of the 35 of fresh8, fresh9 and fresh10, with 1 other of each. Version 7 found 46 of the 63 of
     fresh11, and 65, 51 and 60 of the 70 of fresh12, fresh13 and fresh14, with 1 other of each, then 54 of the 65 of
     fresh17 and none, and 14 of the 65 of fresh18, which has rare wordings, and 1 other. No pattern was written for the
     refusals of fresh19 and of fresh20, which are indirect. Version 7 found 101 of the 106 of fresh21, which has
-    thirteen languages, and 5 others. Version 11 found 146 of the 165 of fresh23, and 7 others. The nine parts of
-    development were written before the patterns that they check.
+    thirteen languages, and 5 others. Version 11 found 146 of the 165 of fresh23, and 7 others,
+    version 12 67 of the 78 of fresh24, and 5 others. The nine parts of development were written before the patterns that they check.
     """
     claims = [row["claim"] for row in read_rows(file) if outcome(row["claim"]) != row["refuses"]]
     wrong = [(claim, recognise(claim)) for claim in claims]
     known = {"fresh3": 1, "fresh4": 1, "fresh6": 1, "fresh7": 1, "fresh11": 1, "fresh13": 2, "fresh14": 2}
-    known |= {"fresh17": 1, "fresh18": 9, "fresh19": 3, "fresh20": 48, "fresh21": 6, "fresh23": 5, "development": 8}
+    known |= {"fresh17": 1, "fresh18": 9, "fresh19": 3, "fresh20": 48, "fresh21": 6, "fresh23": 5, "fresh24": 10, "development": 8}
     assert len(wrong) <= known.get(file.stem, 0), wrong
 
 
@@ -340,7 +340,7 @@ def test_no_text_is_slow():
 
 # What hangs on the table of patterns.
 
-PINNED = {12: "5f4adc567550ea5d"}
+PINNED = {13: "534f66eebf3f1edb"}
 
 
 def test_other_patterns_are_another_version():

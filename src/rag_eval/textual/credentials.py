@@ -32,7 +32,7 @@ _PRIVATE = (
 """The first line of a key with something else than dots or a placeholder behind it."""
 _PLACEHOLDER = r"(?i)x{8}|[_\-]your[_\-]|placeholder|redacted"
 _EXAMPLE = (
-    r"(?i)(?<![\w@.])(?:examples?|e\.g\.|such as|test(?:ing)?|samples?|dummy|placeholder|fake|demo|fictional"
+    r"(?i)(?<![\w@.])(?:examples?|e\.g\.|such as|test(?:s|ing)?|samples?|dummy|placeholder|fake|demo|fictional"
     r"|document(?:ation|ed)|docs|z\. ?b\.|(?:beispiel|muster|voorbeeld|przykład|пример)\w*|ejemplos?|prueba"
     r"|exemples?|esempi?o?|exemplos?|örnek)(?!\w)"
     r"|例|サンプル|テスト|测试|測試|예시|예를|테스트"
