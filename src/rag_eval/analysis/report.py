@@ -16,7 +16,17 @@ from rag_eval.gates import integrity
 from rag_eval.gates.evidence import Baseline, RunEvidence, count_questions
 from rag_eval.gates.integrity import levels_of
 from rag_eval.gates.outcomes import as_result, judge_all, questions_of, rejudge_gate, results_of
-from rag_eval.gates.policy import FULL, GateResult, Policy, Statistics, contract, refusal_settings, verdict
+from rag_eval.gates.policy import (
+    FULL,
+    OF_ANSWERS,
+    GateResult,
+    Policy,
+    Statistics,
+    contract,
+    judges_answers,
+    refusal_settings,
+    verdict,
+)
 from rag_eval.gates.results import MetricResult, Question, QuestionList
 from rag_eval.gates.selection import RunScope, scope_of
 from rag_eval.metrics import find, measure
@@ -30,8 +40,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 _WHOLE_SLICES = 200
 """Slices that have every metric; the others have the gated ones."""
-_OF_ANSWERS = ("answers", "refusals", "citations", "groundedness", "judge")
-_OF_QUESTIONS = (*_OF_ANSWERS, "retrieval", "context")
+_OF_QUESTIONS = (*OF_ANSWERS, "retrieval", "context")
 """The metric groups that ignore safety cases."""
 
 
@@ -227,8 +236,8 @@ class Context(NamedTuple):
 def judged_as_search(card: Scorecard, policy: Policy, context: Context) -> Scorecard:
     """Return the scorecard, that of a search engine with the labels of one and without metrics of answers.
 
-    A search engine gives no answer in any case, is judged only by gates on retrieval, and its baseline has no right
-    answers either: a system whose answers vanish is none.
+    A search engine gives no answer in any case, its gates are on retrieval and none on answers, and its baseline has no
+    right answers either: a system whose answers vanish is none.
     """
     is_judged = all(item.judges_only_retrieval for item in (policy, *context.policies))
     if not is_judged or not all(outcome.search_label for outcome, _ in card.cases.outcome_counts):
@@ -236,7 +245,7 @@ def judged_as_search(card: Scorecard, policy: Policy, context: Context) -> Score
     earlier = context.earlier.questions if context.earlier else ()
     if any(question.label in ("OK", "REFUSAL_OK") for question in earlier):
         return card
-    measures = tuple(measure for measure in card.measures if measure.metric.perspective not in _OF_ANSWERS)
+    measures = tuple(measure for measure in card.measures if not judges_answers(measure.metric))
     return card._replace(measures=measures, cases=card.cases.of_search())
 
 

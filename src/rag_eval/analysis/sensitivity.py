@@ -145,7 +145,7 @@ def _answer_refused(sample: TraceSample) -> Row | None:
 
 def _answer_blanked(sample: TraceSample) -> Row | None:
     case = sample.case
-    return _answering(sample.row, "", case.trace.citations) if _is_answer(case) and case.claim else None
+    return _answering(sample.row, "", case.trace.citations) if _is_answer(case) else None
 
 
 def _claim_swapped(sample: TraceSample) -> Row | None:
@@ -154,7 +154,7 @@ def _claim_swapped(sample: TraceSample) -> Row | None:
 
 
 def _is_answer(case: Case) -> bool:
-    return case.is_answerable and not case.refused and not case.errored
+    return bool(case.claim) and case.is_answerable and not case.refused and not case.errored
 
 
 def _latency_added(sample: TraceSample) -> Row | None:

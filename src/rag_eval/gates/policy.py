@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Grounding, Judge, Relevance, Safety, Settings
 from rag_eval.contract.settings import Verdict
 from rag_eval.errors import Finding
-from rag_eval.metrics import Measure, measure
+from rag_eval.metrics import Measure, Metric, measure
 from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.stats.tally import Value, as_fraction
 
@@ -25,6 +25,8 @@ Origin = Literal["both", "base", "head"]
 BOUNDS = ("min", "max")
 MARGINS = ("max_drop", "max_rise")
 """Directions: bounds of a value, and margins of its regression against the baseline."""
+OF_ANSWERS = ("answers", "refusals", "citations", "groundedness", "judge")
+"""The metric groups of answers."""
 TESTS = ("regression", "non_inferiority", "none")
 """What a margin may ask."""
 _SIGNS = {"min": "≥", "max": "≤"}
@@ -308,8 +310,9 @@ class Policy(NamedTuple):
 
     @property
     def judges_only_retrieval(self) -> bool:
-        """Return whether all gates that are to be judged are on metrics of retrieval."""
-        return {measure(gate.name).metric.perspective for gate in self.selected_gates} == {"retrieval"}
+        """Return whether gates are on retrieval, and none on answers."""
+        metrics = [measure(gate.name).metric for gate in self.selected_gates]
+        return any(one.perspective == "retrieval" for one in metrics) and not any(map(judges_answers, metrics))
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -317,6 +320,11 @@ class Policy(NamedTuple):
         named = [self.statistics.cluster, *self.slices.by, *(gate.slice for gate in self.gates if gate.slice)]
         named += [name for name in self.must_pass if "=" in name]
         return tuple(dict.fromkeys(name.partition("=")[0] for name in named if name))
+
+
+def judges_answers(metric: Metric) -> bool:
+    """Return whether a metric says nothing about a search engine, which gives no answers."""
+    return metric.perspective in OF_ANSWERS or metric.name in ("error_rate", "empty_rate")
 
 
 def contract(measure: Measure, policy: Policy) -> str:
