@@ -237,14 +237,14 @@ def judged_as_search(card: Scorecard, policy: Policy, context: Context) -> Score
     """Return the scorecard, that of a search engine with the labels of one and without metrics of answers.
 
     A search engine gives no answer in any case, its gates are on retrieval and none on answers, and its baseline has no
-    right answers either: a system whose answers vanish is none.
+    answers either: a system whose answers vanish is none.
     """
     is_judged = all(item.judges_only_retrieval for item in (policy, *context.policies))
     if not is_judged or not all(outcome.search_label for outcome, _ in card.cases.outcome_counts):
         return card
-    earlier = context.earlier.questions if context.earlier else ()
-    if any(question.label in ("OK", "REFUSAL_OK") for question in earlier):
-        return card
+    for question in context.earlier.questions if context.earlier else ():
+        if question.label in ("OK", "REFUSAL_OK") or question.scores.get("empty_rate") == 0:
+            return card
     measures = tuple(measure for measure in card.measures if not judges_answers(measure.metric))
     return card._replace(measures=measures, cases=card.cases.of_search())
 
