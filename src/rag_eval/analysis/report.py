@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_eval.analysis import baseline
@@ -233,6 +233,11 @@ class Context(NamedTuple):
     policies: Sequence[Policy] = ()
 
 
+def has_answers(questions: Iterable[Question]) -> bool:
+    """Return whether a case of a report has an answer, right or wrong."""
+    return any(case.label in ("OK", "REFUSAL_OK") or case.scores.get("empty_rate") == 0 for case in questions)
+
+
 def judged_as_search(card: Scorecard, policy: Policy, context: Context) -> Scorecard:
     """Return the scorecard, that of a search engine with the labels of one and without metrics of answers.
 
@@ -242,9 +247,8 @@ def judged_as_search(card: Scorecard, policy: Policy, context: Context) -> Score
     is_judged = all(item.judges_only_retrieval for item in (policy, *context.policies))
     if not is_judged or not all(outcome.search_label for outcome, _ in card.cases.outcome_counts):
         return card
-    for question in context.earlier.questions if context.earlier else ():
-        if question.label in ("OK", "REFUSAL_OK") or question.scores.get("empty_rate") == 0:
-            return card
+    if context.earlier and has_answers(context.earlier.questions):
+        return card
     measures = tuple(measure for measure in card.measures if not judges_answers(measure.metric))
     return card._replace(measures=measures, cases=card.cases.of_search())
 

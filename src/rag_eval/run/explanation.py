@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from rag_eval.analysis.report import has_answers
 from rag_eval.cases import Case, label, search_label
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import shipped
@@ -16,6 +17,7 @@ from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import did_you_mean
 from rag_eval.rendering.explanation import case_lines, metric_lines
+from rag_eval.run.baseline import BaselineFile
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options
 
@@ -73,6 +75,9 @@ def cases_of(subject: str, options: Options) -> tuple[list[tuple[Case, str]], li
         raise UsageError(f"'{one_line(subject)}' is not a metric, a term or a qid of {policy.gold}. {fix}")
     traces = paired_traces(reader, golds, policy.trace)
     by_run, is_search = dict[str, Trace](), policy.judges_only_retrieval
+    if is_search and policy.baseline:
+        baseline = BaselineFile(reader, None, reader.limits, (policy,), "")
+        is_search = not (baseline.content and has_answers(baseline.recorded[0].questions))
     for trace in traces:
         is_search = is_search and bool(search_label(Case(golds[trace.qid], trace, policy.settings)))
         if trace.qid == gold.qid:
