@@ -103,6 +103,14 @@ def test_turns_are_paired_by_conversation(command, tmp_path):
     assert (code, [json.loads(line)["q"] for line in out.splitlines()]) == (0, [U2])
 
 
+@each_row("role", ["author", "role"])
+def test_gold_items_with_an_author_are_no_messages(command, tmp_path, role):
+    golds = [{"question": text, "expected_answer": A, role: author} for text, author in ((U, "human"), (U2, "ai"))]
+    (tmp_path / "gold.jsonl").write_text(lines(golds), encoding="utf-8")
+    code, out, err = command("import", "auto", tmp_path / "gold.jsonl", "--as", "gold")
+    assert (code, [json.loads(line)["question"] for line in out.splitlines()]) == (0, [U, U2]), err
+
+
 @each_row(
     "content, message",
     [

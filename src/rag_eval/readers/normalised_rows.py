@@ -118,7 +118,8 @@ def _message(row: Mapping[str, Any]) -> Row | None:
     conversation = known.get("conversation", names.get("conversation", ""))
     message = {"role": row[sender], "content": row.get(body)} if sender else row.get(body)
     role = unwrap.role_of(message)
-    if role not in unwrap.ROLES or "answer" in known:
+    is_body = body in row and known.get("question") in (None, body)  # of a gold item, the author may be a role
+    if role not in unwrap.ROLES or "answer" in known or not is_body:
         return None
     others = {name: item for name, item in row.items() if name not in (sender, body, conversation, "id")}
     others |= {"message_id": row["id"]} if "id" in row else {}
