@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import sys
+import zipfile
 
 import openpyxl
 import pyarrow as pa
@@ -16,6 +18,7 @@ from table import each_row
 GOLD = [["ID", "Question", "Expected answer"], ["A1", "How long?", "30 days"], ["A2", "How much?", "5 EUR"]]
 ROWS = [("A1", "How long?", "30 days"), ("A2", "How much?", "5 EUR")]
 TITLES = [["Golden set"], [], ["Owner:", "Claims"]]
+SHEET, LAST = "xl/worksheets/sheet1.xml", '<c r="C3" t="inlineStr"><is><t>5 EUR</t></is></c>'
 AS_GOLD = ("--as", "gold")
 
 
@@ -57,6 +60,43 @@ def percentage(book):
     book.active["C3"], book.active["C3"].number_format = 5, '#,##0 "EUR"'
 
 
+def changed(*replacements, compression=zipfile.ZIP_DEFLATED):
+    """Return a writer of a workbook with the gold set, in whose sheet some texts are replaced."""
+
+    def write(path):
+        workbook(("Gold", GOLD))(path)
+        with zipfile.ZipFile(path) as archive:
+            parts = {name: archive.read(name).decode() for name in archive.namelist()}
+        for before, after in replacements:
+            assert before in parts[SHEET]
+            parts[SHEET] = parts[SHEET].replace(before, after)
+        with zipfile.ZipFile(path, "w", compression) as archive:
+            for name, part in parts.items():
+                archive.writestr(name, part)
+
+    return write
+
+
+def with_password(path):
+    """Write a workbook whose parts are marked as encrypted."""
+    workbook(("Gold", GOLD))(path)
+    data = bytearray(path.read_bytes())
+    for begin, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        for match in re.finditer(re.escape(begin), bytes(data)):
+            data[match.start() + flags] |= 1
+    path.write_bytes(data)
+
+
+def numbers(book):
+    for cell, value, form in (
+        ("C2", 12.5, "0.00"),
+        ("C3", 0.125, "0.0%;-0.0%"),
+        ("A2", 7, "000"),
+        ("A3", "008", "@"),
+    ):
+        book.active[cell], book.active[cell].number_format = value, form
+
+
 READ = [
     ("gold.xlsx", workbook(("Gold", GOLD)), ROWS, ""),
     (
@@ -83,6 +123,25 @@ READ = [
         workbook(("Gold", [list(row) for row in GOLD]), change=percentage),
         [("A1", "How long?", "12.5%"), ("A2", "How much?", "5")],
         'numbers like #,##0 "EUR" are read without that format',
+    ),
+    (
+        "numbers.xlsx",
+        workbook(("Gold", [list(row) for row in GOLD]), change=numbers),
+        [("7", "How long?", "12.5"), ("008", "How much?", "12.5%")],
+        "numbers like 0.00 are read without that format",
+    ),
+    (
+        "empty-text.xlsx",
+        changed((LAST, '<c r="C3" t="str"><f>IF(A1="","x","")</f><v></v></c>')),
+        [ROWS[0], ("A2", "How much?", None)],
+        "",
+    ),
+    ("carriage-return.xlsx", changed(("30 days", "30_x000D_\ndays")), [("A1", "How long?", "30\ndays"), ROWS[1]], ""),
+    (
+        "extension.xlsx",
+        changed(("</sheetData>", '</sheetData><extLst><ext uri="{CCE6A557-97BC-4B89-ADB6-D9C93CAAB3DF}"/></extLst>')),
+        ROWS,
+        "",
     ),
     (
         "gold.parquet",
@@ -116,7 +175,7 @@ def test_the_rows_of_a_file(command, tmp_path, name, write, rows, named):
     code, out, err = command("import", "auto", tmp_path / name, *AS_GOLD)
     assert code == 0, err
     golds = [json.loads(line) for line in out.splitlines()]
-    shown = [(gold["qid"], gold["question"], gold["expected_answer"]) for gold in golds]
+    shown = [(gold["qid"], gold["question"], gold.get("expected_answer")) for gold in golds]
     assert shown == [(qid or shown[index][0], *rest) for index, (qid, *rest) in enumerate(rows)]
     assert named in err
     assert ("left out: " in err) is ("left out: " in named or "above" in named)
@@ -126,6 +185,7 @@ def number_as_error(book):
     book.active["C3"] = "#REF!"
 
 
+TOO_MANY = "has more than 5,000,000 cells in a sheet, with the empty ones."
 REFUSED = [
     (
         "two.xlsx",
@@ -144,6 +204,10 @@ REFUSED = [
         "FILE:3: has no question.",
     ),
     ("no-rows.xlsx", workbook(("Gold", GOLD[:1])), "has names of columns and no rows."),
+    ("far-row.xlsx", changed(("</sheetData>", '<row r="2000000000"/></sheetData>')), TOO_MANY),
+    ("wide.xlsx", changed(("</sheetData>", '<row r="1000"><c r="XFD1000"><v>1</v></c></row></sheetData>')), TOO_MANY),
+    ("password.xlsx", with_password, "has a password, or an unusual compression."),
+    ("compression.xlsx", changed(compression=zipfile.ZIP_BZIP2), "has a password, or an unusual compression."),
     ("empty.xlsx", workbook(("Gold", [])), "is empty."),
     (
         "old.xls",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, time
-from io import BytesIO, StringIO
+from io import BytesIO
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+from warnings import catch_warnings
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 import msgspec
 
@@ -22,8 +22,12 @@ from rag_eval.readers.normalised_rows import turns_of_messages, without_titles
 from rag_eval.readers.problems import Unreadable
 from rag_eval.readers.source import MIB, Reader, open_regular
 
-_PLAIN_FORMATS = ("General", "@", "0", "0.0", "0.00")
-_CORRUPT = (BadZipFile, zlib.error, OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, AttributeError)
+_DECIMALS = {"0": 0, "0.0": 1, "0.00": 2}  # by number format
+_CELLS = 5_000_000  # of one sheet, with the empty ones before others: a small file can have any number of those
+_CORRUPT = (
+    *(BadZipFile, zlib.error, OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, AttributeError),
+    *(ArithmeticError, RuntimeError),
+)
 
 
 def converted(reader: Reader, paths: Sequence[str], sheet: str = "") -> Reader:
@@ -102,19 +106,26 @@ def _csv_of_workbook(reader: Reader, path: str, sheet: str) -> Iterator[str]:
         with ZipFile(BytesIO(data)) as archive:
             if "xl/workbook.xml" not in archive.namelist():
                 raise Unreadable("is a ZIP archive, but no .xlsx file", "Unpack it, or save the table as CSV UTF-8.")
+            if any(
+                part.flag_bits & 1 or part.compress_type not in (ZIP_STORED, ZIP_DEFLATED)
+                for part in archive.infolist()
+            ):
+                raise Unreadable("has a password, or an unusual compression", "Save it in Excel without a password.")
             if sum(part.file_size for part in archive.infolist()) > reader.limits.whole_mib * MIB:
                 raise Unreadable(f"has more than {reader.limits.whole_mib} MiB when unpacked", "Save it as CSV UTF-8.")
-        rows = list(_cells_of_workbook(reader, path, data, sheet))
+        with catch_warnings(action="ignore"):  # about parts of a workbook that are not read
+            rows = list(_cells_of_workbook(reader, path, data, sheet))
     except ImportError:
         raise MissingExtra("Reading .xlsx files", "excel") from None
     except _CORRUPT as error:
         message = f"cannot be read as a workbook: {one_line(str(error), 120).rstrip('.')}"
         raise Unreadable(message, "Open it in Excel and save it again, or save it as CSV UTF-8.") from None
     width = max(map(len, rows), default=0)
-    result = StringIO()
-    writer = csv.writer(result, lineterminator=END_OF_ROW, quoting=csv.QUOTE_ALL)
-    writer.writerows([*row, *[""] * (width - len(row))] if row else [] for row in rows)
-    yield result.getvalue()
+    if width * len(rows) > _CELLS:
+        raise _too_many_cells()
+    for row in rows:
+        cells = [*row, *[""] * (width - len(row))] if row else []
+        yield ",".join('"' + text.replace('"', '""') + '"' for text in cells) + END_OF_ROW
 
 
 def _cells_of_workbook(reader: Reader, path: str, data: bytes, sheet: str) -> Iterator[list[str]]:
@@ -127,27 +138,40 @@ def _cells_of_workbook(reader: Reader, path: str, data: bytes, sheet: str) -> It
     name = _sheet_to_read(reader, path, formulas, sheet)
     if not name:
         return
-    for number, row in enumerate(zip_longest(formulas[name].iter_rows(), values[name].iter_rows(), fillvalue=()), 1):
+    for number, row in enumerate(zip_longest(*(_rows(book[name]) for book in (formulas, values)), fillvalue=()), 1):
         texts = []
         for formula, cell in zip(*row, strict=False):
-            is_computed = formula.data_type != "f" or cell.value is not None
+            is_computed = formula.data_type != "f" or cell.value is not None or cell.data_type == "str"  # empty text
             if not is_computed or cell.data_type == "e":
                 message = f"has the error {cell.value}" if is_computed else "has a formula without a value"
                 fix = "Correct it in Excel and save the file, which computes its formulas."
                 reader.ledger.problem(path, number, f"cell {formula.coordinate}", message, fix)
-            is_number = isinstance(cell.value, (int, float)) and not isinstance(cell.value, bool)
-            if is_number and "%" not in cell.number_format and cell.number_format not in _PLAIN_FORMATS:
+            texts.append(_text(cell.value, cell.number_format))
+            if not _is_as_shown(cell.value, cell.number_format, texts[-1]):
                 message = f"numbers like {one_line(cell.number_format)} are read without that format"
                 reader.ledger.note(path, number, message)
-            texts.append(_text(cell.value, cell.number_format))
         while texts and not texts[-1]:
             texts.pop()
         yield texts
 
 
+def _rows(sheet: Any, *, values_only: bool = False) -> Iterator[tuple[Any, ...]]:
+    count = 0
+    for row in sheet.iter_rows(values_only=values_only):
+        count += len(row) or 4  # the million empty rows of Excel are few enough
+        if count > _CELLS:
+            raise _too_many_cells()
+        yield row
+
+
+def _too_many_cells() -> Unreadable:
+    message = f"has more than {_CELLS:,} cells in a sheet, with the empty ones"
+    return Unreadable(message, "Delete the rows and columns after the table, or save it as CSV UTF-8.")
+
+
 def _sheet_to_read(reader: Reader, path: str, workbook: Any, sheet: str) -> str:
     """Return the name of the only visible sheet with data, or ``sheet``; '' if all are empty."""
-    filled = [part for part in workbook.worksheets if any(map(any, part.iter_rows(values_only=True)))]
+    filled = [part for part in workbook.worksheets if any(map(any, _rows(part, values_only=True)))]
     names = [part.title for part in filled if part.sheet_state == "visible"]
     if sheet and sheet not in workbook.sheetnames:
         raise Unreadable(f"has no sheet {quoted(sheet)}", f"Its sheets are {', '.join(workbook.sheetnames)}.")
@@ -165,12 +189,21 @@ def _text(value: Any, number_format: str) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float)) and "%" in number_format:
-        return f"{value:.{number_format.partition('.')[2].count('0')}%}"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
+        positive, _, _ = number_format.partition(";")
+        return f"{value:.{positive.partition('.')[2].count('0')}%}"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else f"{value:.15g}"  # Excel has 15 digits
     if isinstance(value, datetime):
         return value.date().isoformat() if value.time() == time() else value.isoformat()
-    return "" if value is None else str(value)
+    return "" if value is None else str(value).replace("_x000D_", "")  # a carriage return
+
+
+def _is_as_shown(value: Any, number_format: str, text: str) -> bool:
+    """Return whether a cell shows the text that is read; only numbers have formats that are not read."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or "%" in number_format:
+        return True
+    decimals = _DECIMALS.get(number_format)
+    return number_format in ("General", "@") or (decimals is not None and text == f"{value:.{decimals}f}")
 
 
 def _old_workbook(_reader: Reader, _path: str, _sheet: str) -> Iterator[str]:
