@@ -342,6 +342,38 @@ def test_llama_index_queries_that_fail_stream_or_ask_others(tmp_path):
     assert (named["qid"], named["answer_json"]) == ("A7", {"claim": "text text text"})
 
 
+def test_llama_index_documents_and_answers_that_cannot_be_recorded_are_an_error_of_the_row(tmp_path):
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.base.llms.types import CompletionResponse
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.query_engine import RetrieverQueryEngine
+    from llama_index.core.schema import NodeWithScore, TextNode
+
+    from rag_eval.trace.llama_index import record_queries
+
+    class Fixed(BaseRetriever):
+        def _retrieve(self, query_bundle):
+            return [
+                NodeWithScore(node=TextNode(text="Keys.", id_="\ud800" if query_bundle.query_str == "an id?" else "n"))
+            ]
+
+    class Halved(MockLLM):
+        def complete(self, prompt, formatted=False, **more):
+            return CompletionResponse(text="half \ud800")
+
+    path = tmp_path / "trace.jsonl"
+    handler = record_queries(path)
+    RetrieverQueryEngine.from_args(Fixed(), llm=MockLLM(max_tokens=3)).query("an id?")
+    halved = RetrieverQueryEngine.from_args(Fixed(), llm=Halved())
+    assert str(halved.query("an answer?")) == "half \ud800"
+    with trace("A1", path=path):
+        halved.query("an answer?")
+    handler.path = str(tmp_path / "elsewhere.jsonl")
+    rows = read_rows(path)
+    assert [row.get("q", row.get("qid")) for row in rows] == ["an id?", "an answer?", "A1"]
+    assert [(row["ok"], row["error"].partition(":")[0]) for row in rows] == [(False, "ValueError")] * 3
+
+
 def test_llama_index_answers_reach_the_application_if_no_row_can_be_written(tmp_path, caplog):
     from llama_index.core.base.base_retriever import BaseRetriever
     from llama_index.core.llms import MockLLM

@@ -118,6 +118,14 @@ class Trace:
                 error = f"{type(error).__name__}: the exception has no text"
         self._row |= {"error": error[:2000], "ok": False, **timed_out}
 
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        """Record what cannot be recorded as an error of the row; frameworks would only log it, or hide it."""
+        try:
+            yield
+        except (TypeError, ValueError) as error:
+            self._fail(error)
+
     def _write(self) -> None:
         """Append the row to the file, as a ``with`` block does. Half of a surrogate pair becomes a question mark."""
         self._row.setdefault("latency_ms", {}).setdefault("total", _milliseconds(self._started))

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -69,7 +67,7 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **more: Any) -> None:
         """Record the documents; those of several retrievals are appended."""
         if run := self._runs.get(run_id):
-            with _recording(run.trace):
+            with run.trace._recording():
                 run.trace.retrieved(documents)
         self._end(run_id, "retrieve", None)
 
@@ -77,7 +75,7 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
         """Record tokens and model."""
         generation = response.generations[-1][-1] if response.generations and response.generations[-1] else None
         if run := self._runs.get(run_id):
-            with _recording(run.trace):
+            with run.trace._recording():
                 run.trace.usage(**_usage(response, getattr(generation, "message", None)))
         self._end(run_id, "generate", getattr(generation, "text", None))
 
@@ -118,21 +116,12 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
             self._runs.pop(other, None)
         answer = _text(outputs, _ANSWERS)
         if "error" not in trace._row and answer:
-            with _recording(trace):
+            with trace._recording():
                 trace.answer(answer, _fields(outputs).get("citations"))
         elif "error" not in trace._row and not run.is_in_block:
             trace._fail("the chain returned no text")
         if not run.is_in_block and trace._row.keys() & {"qid", "q"}:
             trace._write()
-
-
-@contextmanager
-def _recording(trace: Trace) -> Iterator[None]:
-    """Record what cannot be recorded as an error of the row; LangChain would only log it."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        trace._fail(error)
 
 
 def _enclosing_run() -> UUID | None:

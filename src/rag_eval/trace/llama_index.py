@@ -58,7 +58,8 @@ class QueryHandler(BaseEventHandler):  # type: ignore[misc]
             row |= {"run": self.run} if self.run else {}
             self._open.set((*queries, (event.span_id, record or Trace(self.path, row)._begin())))
         elif isinstance(event, RetrievalEndEvent) and record:
-            record.retrieved(event.nodes)
+            with record._recording():
+                record.retrieved(event.nodes)
         elif isinstance(event, (QueryEndEvent, SpanDropEvent)):
             spans = [span for span, _ in queries]
             if event.span_id in spans:
@@ -70,13 +71,15 @@ class QueryHandler(BaseEventHandler):  # type: ignore[misc]
         is_in_block = record is current()
 
         def done(answer: str, error: str) -> None:
-            try:
-                if answer or not error:
+            if answer or not error:
+                with record._recording():
                     record.answer(answer)
-                if not is_in_block:  # an exception reaches the block, which records it
-                    if error:
-                        record._fail(error)
-                    record._write()
+            if is_in_block:  # an exception reaches the block, which records it
+                return
+            if error:
+                record._fail(error)
+            try:
+                record._write()
             except (OSError, TypeError, ValueError) as problem:  # the application still gets its answer
                 _log.warning("the trace row of %r was not written: %s", record._row.get("q"), problem)
 
