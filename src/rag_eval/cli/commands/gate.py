@@ -55,11 +55,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _changed_inputs(reader: Reader, report: Report) -> Iterator[str]:
-    """Yield the input files of a report that have other bytes now; files that are not here are left out."""
+    """Yield the input files of a report that have other bytes now; files that cannot be opened are left out."""
     for recorded in report.inputs:
         digest = sha256()
-        if source := reader.silent().open(recorded.path, digest):
-            with source:
-                deque(source.blocks(), maxlen=0)
-            if digest.hexdigest() != recorded.sha256:
-                yield recorded.path
+        with reader.silent().open(recorded.path, digest) as source:
+            deque(source.blocks(), maxlen=0)
+        if source.is_open and digest.hexdigest() != recorded.sha256:
+            yield recorded.path
