@@ -569,6 +569,13 @@ def test_a_wrong_command_line_ends_with_2_and_says_why(rag, tmp_path, monkeypatc
     assert said in err
 
 
+def test_a_metric_may_have_the_name_of_a_folder(rag, folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "precision").mkdir()
+    code, out, _ = rag("history", "precision", folder, "--format", "json")
+    assert (code, [load["metric"] for load in json.loads(out)["metrics"]]) == (0, ["precision"])
+
+
 def test_a_metric_that_no_report_holds_is_said(rag, folder):
     code, out, err = rag("history", "recall@77", "precision", folder, "--format", "json")
     assert (code, err) == (0, "no report has a value for recall@77\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import quantity
 from rag_eval.common.writing import write_together
 from rag_eval.errors import PASSED
-from rag_eval.metrics import measure
+from rag_eval.metrics import find, measure
 from rag_eval.readers.report_file import reports_in_folder, reports_in_git
 from rag_eval.rendering.history import badges, render
 from rag_eval.rendering.html import history_page
@@ -45,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
     refuse((bool(args.ref) != bool(args.file), together), (not (args.ref or args.words), f"no folder is named. {fix}"))
     names = list(dict.fromkeys(args.words if args.ref else args.words[:-1]))
     for name in names:
-        refuse((Path(name).exists(), f"{name} is a path, not a metric. Name one folder, after the metrics"))
+        is_path = find(name) is None and os.path.lexists(name)
+        refuse((is_path, f"{name} is a path, not a metric. Name one folder, after the metrics"))
         measure(name)  # raises UsageError for an unknown metric
     stored = reports_in_git(args.ref, args.file) if args.ref else reports_in_folder(args.words[-1])
     print_notes(*stored.notes, quiet=args.quiet)
