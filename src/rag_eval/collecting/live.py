@@ -24,6 +24,7 @@ from rag_eval.importers.unwrap import QID_KEYS, as_dict
 
 Row = dict[str, Any]
 ShowLine = Callable[[str], None]
+_LARGEST = 512 << 20  # bytes of a page
 _MARGIN = timedelta(hours=1)  # around the requested time, so that the traces in it are complete
 _ABSENT = (404, 405, 501)  # for paths that this version of the server lacks
 _LANGFUSE_FIELDS = "core,basic,time,io,metadata,model,usage,trace_context"
@@ -102,10 +103,15 @@ class TraceServer:
     def _ask(self, method: str, path: str, send: Row) -> tuple[int, float | None, bytes]:
         """Return status, seconds to wait and body of a reply; status 0 and the reason if there is no reply."""
         try:
-            reply = self._client.request(method, self._base + path, **send)
+            with self._client.stream(method, self._base + path, **send) as reply:
+                body = bytearray()
+                for block in reply.iter_bytes():
+                    body += block
+                    if len(body) > _LARGEST:
+                        raise UsageError(f"{self._base}{path}: a reply of more than {_LARGEST >> 20} MiB")
         except self._httpx.HTTPError as error:
             return 0, None, f"{type(error).__name__}: {error}".encode()
-        return reply.status_code, retry_after(reply.headers), reply.content
+        return reply.status_code, retry_after(reply.headers), bytes(body)
 
     def pages(
         self, method: str, path: str, query: Row, records: str, absent: tuple[int, ...] = ()
