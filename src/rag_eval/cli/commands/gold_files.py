@@ -162,7 +162,10 @@ def run_freeze(args: Namespace) -> int:
     head = sides(states, policy)[1]
     folder = f"{posixpath.splitext(policy.gold)[0]}.frozen"
     out = args.out or from_here(str(Path(root, folder, f"{args.tag}.json")))
-    if args.check or os.path.lexists(out):  # a tag is frozen only once
+    if not args.check and os.path.lexists(out):
+        print_notes(f"{out}: exists already, and a tag is frozen only once. The gold set is compared with it")
+        args.check = True
+    if args.check:
         return _check(reader, head, out, args.tag)
     manifest, unsigned = freeze(args.tag, digest.hexdigest(), head, policy)
     if unsigned and not args.unsigned:
