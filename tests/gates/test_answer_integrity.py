@@ -164,7 +164,9 @@ def test_findings_of_a_run(tmp_path, change, expected):
     ],
 )
 def test_costs_are_not_zero_if_every_model_has_a_price(tmp_path, prices, cost, expected):
-    assert codes(scored(tmp_path, paid(cost), f"{GATES}prices: {prices}\n")) == expected
+    report = scored(tmp_path, paid(cost), f"{GATES}prices: {prices}\n")
+    assert codes(report) == expected
+    assert all(finding.fix.startswith("Leave cost_usd out") for finding in report.findings)
 
 
 def marked(text, abstained=True, **fields):

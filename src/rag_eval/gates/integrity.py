@@ -23,6 +23,7 @@ from rag_eval.gates.policy import BOUNDS, Gate, Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
 from rag_eval.scoring.scorer import CITES_ALL, SAYS_ALL, CaseOutcome
+from rag_eval.stats.tally import Score
 
 WHOLE_RUN_CHECKS = tuple(
     "refuses-everything answers-everything padded-answers constant-answers padded-citations padded-retrieval".split()
@@ -216,17 +217,22 @@ def _constant_measurements(questions: Sequence[Question], policies: Iterable[Pol
     single stages may be 0.
     """
     gated = _gated_columns(policies)
-    columns = ([case.scores.get(name) for case in questions] for name in (_TOTAL, _COST))
-    times, costs = ([score for score in column if score is not None] for column in columns)
-    if _TOTAL in gated and len(times) >= FEWEST_CASES and len(set(times)) == 1:
+
+    def measured(name: str) -> list[Score]:
+        scores = (question.scores.get(name) for question in questions if name in gated)
+        return [score for score in scores if score is not None]
+
+    times, costs = measured(_TOTAL), measured(_COST)
+    if len(times) >= FEWEST_CASES and len(set(times)) == 1:
         value = float(times[0])  # type: ignore[arg-type]  # a time is no labelled score
         if value == 0 or (len(times) >= _SAME_TIMES and value % 1000):
             message = f"{_TOTAL} is {value:g} ms in all {len(times)} cases, so its gates judge nothing"
             yield Finding("constant-measurements", "error", message, "Write measured values to the traces.")
     prices = [price for policy in policies for model in policy.prices.values() for price in model.values()]
-    if _COST in gated and prices and all(prices) and len(costs) >= FEWEST_CASES and not any(costs):
+    if prices and all(prices) and len(costs) >= FEWEST_CASES and not any(costs):
         message = f"{_COST} is 0 in all {len(costs)} cases, although every model in prices costs something"
-        yield Finding("constant-measurements", "error", message, "Write model and tokens to usage of the traces.")
+        fix = "Leave cost_usd out of usage in the traces, and write model, input_tokens and output_tokens."
+        yield Finding("constant-measurements", "error", message, fix)
 
 
 def _unchecked_answers(questions: Sequence[Question], policies: Iterable[Policy]) -> Iterator[Finding]:
