@@ -244,7 +244,7 @@ def judged_as_search(card: Scorecard, policy: Policy, context: Context) -> Score
     A search engine gives no answer in any case, its gates are on retrieval and none on answers, and its baseline has no
     answers either: a system whose answers vanish is none.
     """
-    is_judged = all(item.judges_only_retrieval for item in (policy, *context.policies))
+    is_judged = all(item.judges_search for item in (policy, *context.policies))
     if not is_judged or not all(outcome.search_label for outcome, _ in card.cases.outcome_counts):
         return card
     if context.earlier and has_answers(context.earlier.questions):

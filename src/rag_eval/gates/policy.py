@@ -309,7 +309,7 @@ class Policy(NamedTuple):
         return tuple(gate for gate in self.gates if measure(gate.name).metric.perspective in self.perspectives)
 
     @property
-    def judges_only_retrieval(self) -> bool:
+    def judges_search(self) -> bool:
         """Return whether gates are on retrieval, and none on answers."""
         metrics = [measure(gate.name).metric for gate in self.selected_gates]
         return any(one.perspective == "retrieval" for one in metrics) and not any(map(judges_answers, metrics))

@@ -74,7 +74,7 @@ def cases_of(subject: str, options: Options) -> tuple[list[tuple[Case, str]], li
         fix = hint(subject) or did_you_mean(subject, [*METRICS, *golds]) or fix
         raise UsageError(f"'{one_line(subject)}' is not a metric, a term or a qid of {policy.gold}. {fix}")
     traces = paired_traces(reader, golds, policy.trace)
-    by_run, is_search = dict[str, Trace](), policy.judges_only_retrieval
+    by_run, is_search = dict[str, Trace](), policy.judges_search
     if is_search and policy.baseline:
         baseline = BaselineFile(reader, None, reader.limits, (policy,), "")
         is_search = not (baseline.content and has_answers(baseline.recorded[0].questions))
