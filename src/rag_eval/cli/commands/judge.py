@@ -207,7 +207,7 @@ def run_repeat(args: argparse.Namespace) -> int:
     known = {row["hash"]: row for row in verdicts if "error" not in row}
     has_recorded = chosen.keys() <= known.keys()  # then they count as one more repeat
     if args.n == 1 and not has_recorded:
-        raise UsageError("with one reply and no recorded verdict, there is nothing to compare. Write: --n 3")
+        raise UsageError("with one reply and too few recorded verdicts, there is nothing to compare. Write: --n 3")
     times = quantity(args.n, "time")
     print_notes(f"{len(chosen)} of {quantity(len(by_hash), 'answer')}, each judged {times}")
     answers: dict[tuple[str, str], Row] = {}
