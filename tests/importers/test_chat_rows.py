@@ -60,6 +60,15 @@ READ = [
         ),
         TRACES,
     ),
+    (
+        "ids-in-objects.jsonl",
+        lines(
+            {**row, "conversation": {"id": number}}
+            for pair in zip(messages(CHAT[:2]), messages(CHAT[2:]), strict=True)
+            for number, row in enumerate(pair)
+        ),
+        TRACES,
+    ),
     ("greeting.jsonl", lines(messages([("assistant", "Hello!"), *CHAT])), TRACES),
     ("lists.jsonl", lines([messages(CHAT[:2]), messages(CHAT[2:])]), TRACES),
     ("openai.jsonl", lines([{"messages": messages([("system", "Be brief."), *CHAT])}]), TRACES),

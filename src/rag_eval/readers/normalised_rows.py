@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -71,14 +72,14 @@ def turns_of_messages(reader: Reader, path: str, _sheet: str = "") -> bytes | No
     first = next(objects(Files(begin, [path]), path, "a record"), None)
     if first is None or _message(first[1]) is None:
         return None
-    conversations: dict[Any, list[tuple[int | None, int, Row]]] = {}
+    conversations: dict[str, list[tuple[int | None, int, Row]]] = {}
     for line, row in objects(Files(reader, [path]), path, "a record"):
         if (message := _message(row)) is None:
             fix = "Write user, assistant, system or tool."
             reader.ledger.problem(path, line, "", "has no known role of a message", fix)
         else:
-            time = instant(row.get(suggested(list(row), "table").get("time", "")))
-            conversations.setdefault(message.get("conversation_id"), []).append((time, line, message))
+            time = instant(row.get(_columns(tuple(row)).get("time", "")))
+            conversations.setdefault(str(message.get("conversation_id")), []).append((time, line, message))
     records: list[tuple[int, Row]] = []
     for messages in conversations.values():
         times = [time for time, *_ in messages if time is not None]
@@ -110,11 +111,16 @@ def _on_their_lines(records: list[tuple[int, Row]]) -> Iterator[bytes]:
         written = max(line, written) + 1
 
 
+@lru_cache(maxsize=64)
+def _columns(names: tuple[str, ...]) -> Mapping[str, str]:
+    return suggested(list(names), "table")
+
+
 def _message(row: Mapping[str, Any]) -> Row | None:
     """Return a record of one message with ``role``, ``content`` and ``conversation_id``; None for other records."""
     names = {name.casefold(): name for name in reversed(list(row))}
     sender, body = (next((names[name] for name in some if name in names), "") for some in (_ROLES, _BODIES))
-    known = suggested(list(row), "table")
+    known = _columns(tuple(row))
     conversation = known.get("conversation", names.get("conversation", ""))
     message = {"role": row[sender], "content": row.get(body)} if sender else row.get(body)
     role = unwrap.role_of(message)
