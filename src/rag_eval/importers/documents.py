@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rag_eval.common.escaping import quoted
+from rag_eval.common.escaping import quantity, quoted
 from rag_eval.common.paths import shell_line
 from rag_eval.importers import ImportInputs, Row
 from rag_eval.importers.unwrap import as_dict, as_list, decoded
@@ -390,7 +390,7 @@ def csv_table(inputs: ImportInputs, path: str) -> Iterator[tuple[int, list[str]]
             if len(cells) == len(header):
                 yield line, cells
             elif cells:
-                message = f"has {len(cells)} cells, and the header has {len(header)}"
+                message = f"has {quantity(len(cells), 'cell')}, and the header has {len(header)}"
                 inputs.problem(path, line, "", message, "Quote cells that contain commas or line breaks.")
             line = table.line_num + 1
             is_empty = is_empty and not any(cells)
