@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from uuid import uuid4
 
 import pytest
 
@@ -52,6 +53,22 @@ def test_langchain_callbacks(tmp_path):
     assert (good["usage"]["input_tokens"], good["usage"]["output_tokens"]) == (9, 1)
     assert {"retrieve", "generate", "total"} <= set(good["latency_ms"])
     assert (bad["error"], bad["ok"]) == ("RuntimeError: no index", False)
+
+
+def test_tokens_of_langchain_may_have_the_older_names(tmp_path):
+    from langchain_core.outputs import Generation, LLMResult
+
+    from rag_eval.trace.langchain import TraceHandler
+
+    handler, run, call = TraceHandler(tmp_path / "trace.jsonl"), uuid4(), uuid4()
+    usage = {"input_tokens": None, "prompt_tokens": 7, "completion_tokens": 2}
+    handler.on_chain_start({}, {"question": "q?"}, run_id=run)
+    handler.on_llm_start({}, ["q?"], run_id=call, parent_run_id=run)
+    reply = LLMResult(generations=[[Generation(text="No.")]], llm_output={"token_usage": usage})
+    handler.on_llm_end(reply, run_id=call)
+    handler.on_chain_end({"answer": "No."}, run_id=run)
+    (row,) = read_rows(tmp_path / "trace.jsonl")
+    assert row["usage"] == {"input_tokens": 7, "output_tokens": 2}
 
 
 def test_an_agent_is_one_row_with_what_its_tools_retrieved(tmp_path):

@@ -133,10 +133,11 @@ def _enclosing_run() -> UUID | None:
 def _usage(response: Any, message: Any) -> dict[str, Any]:
     """Return model and tokens of a reply, None if they are unknown."""
     usage = getattr(message, "usage_metadata", None) or (response.llm_output or {}).get("token_usage") or {}
+    known = {name: value for name, value in usage.items() if value is not None}
     return {
         "model": (getattr(message, "response_metadata", None) or {}).get("model_name"),
-        "input_tokens": usage.get("input_tokens", usage.get("prompt_tokens")),
-        "output_tokens": usage.get("output_tokens", usage.get("completion_tokens")),
+        "input_tokens": known.get("input_tokens", known.get("prompt_tokens")),
+        "output_tokens": known.get("output_tokens", known.get("completion_tokens")),
     }
 
 
