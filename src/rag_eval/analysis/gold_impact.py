@@ -129,13 +129,13 @@ def findings(
 def written_differently(
     changed: Sequence[GoldChange], old: Mapping[str, Gold], new: Mapping[str, Gold], file: str
 ) -> list[Note]:
-    """Return a note on reformatted items and on the fields of changed ones, rare changes first: they could hide."""
+    """Return a note on reformatted items and on changed ones with their fields, rare changes first: they could hide."""
     reformatted = sum(change.verb == "reformatted" for change in changed)
     qids = defaultdict[str, list[str]](list)
     for qid in (change.qid for change in changed if change.verb == "changed"):
         qids[", ".join(changed_fields(old[qid], new[qid]))].append(qid)
     by_count = sorted(qids.items(), key=lambda entry: len(entry[1]))
-    others = [f"{names[0] if len(names) == 1 else quantity(len(names), 'item')} ({what})" for what, names in by_count]
+    others = [f"{some(names, _NAMED)} ({what})" for what, names in by_count]
     are = quantity(reformatted, "gold item is reformatted", "gold items are reformatted")
     parts = [f"{are}, with the same content"] if reformatted else []
     parts += [f"changed: {_joined(others)}"] if others else []
