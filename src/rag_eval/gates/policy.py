@@ -27,6 +27,8 @@ MARGINS = ("max_drop", "max_rise")
 """Directions: bounds of a value, and margins of its regression against the baseline."""
 OF_ANSWERS = ("answers", "refusals", "citations", "groundedness", "judge")
 """The metric groups of answers."""
+_OF_GUARDRAILS = ("safety", "pipeline")
+"""The metric groups of guardrails, which check answers too."""
 TESTS = ("regression", "non_inferiority", "none")
 """What a margin may ask."""
 _SIGNS = {"min": "≥", "max": "≤"}
@@ -310,9 +312,10 @@ class Policy(NamedTuple):
 
     @property
     def judges_search(self) -> bool:
-        """Return whether gates are on retrieval, and none on answers."""
+        """Return whether gates are on retrieval, and none on answers or guardrails."""
         metrics = [measure(gate.name).metric for gate in self.selected_gates]
-        return any(one.perspective == "retrieval" for one in metrics) and not any(map(judges_answers, metrics))
+        groups = {metric.perspective for metric in metrics}
+        return "retrieval" in groups and groups.isdisjoint(_OF_GUARDRAILS) and not any(map(judges_answers, metrics))
 
     @property
     def fields(self) -> tuple[str, ...]:
