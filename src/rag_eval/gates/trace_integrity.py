@@ -7,9 +7,10 @@ most only warn. docs/limits.md names what the checks cannot see.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 
 from msgspec.structs import replace
 
@@ -137,22 +138,36 @@ def _group_interchangeable(answers: Iterable[Case]) -> list[list[Case]]:
 
     Words of the subject occur in many honest answers, so each text may occur in twice as many answers as its group has.
     """
-    claims = [(answer, _shown(answer).lower()) for answer in answers if answer.gold.substrings]
-    groups: list[list[tuple[Case, str]]] = []
-    for answer, claim in claims:
-        texts = answer.gold.substrings
+    answers = [answer for answer in answers if answer.gold.substrings]
+    claims = [_shown(answer).lower() for answer in answers]
+    found = {
+        index: holding for index, holding in enumerate(_answers_with(answers, claims)) if len(holding) >= FEWEST_CASES
+    }
+    groups: list[list[int]] = []
+    for index, holding in found.items():
         for group in groups:
-            if all(holds_any(texts, other) and holds_any(first.gold.substrings, claim) for first, other in group):
-                group.append((answer, claim))
+            if holding.issuperset(group) and all(index in found[other] for other in group):
+                group.append(index)
                 break
         else:
-            groups.append([(answer, claim)])
+            groups.append([index])
+    groups = [group for group in groups if all(len(found[index]) <= 2 * len(group) for index in group)]
+    return [[answers[index] for index in group] for group in groups if len(group) >= FEWEST_CASES]
 
-    def is_exclusive(group: Sequence[tuple[Case, str]]) -> bool:
-        counts = (sum(holds_any(answer.gold.substrings, claim) for _, claim in claims) for answer, _ in group)
-        return all(count <= 2 * len(group) for count in counts)
 
-    return [[answer for answer, _ in group] for group in groups if len(group) >= FEWEST_CASES and is_exclusive(group)]
+def _answers_with(answers: Iterable[Case], claims: Sequence[str]) -> Iterator[set[int]]:
+    """Yield for each answer the indexes of the claims that have one of its expected texts, and its own."""
+    ends = list(accumulate(len(claim) + 1 for claim in claims))
+    joined = "\0".join(claims)
+    for own, answer in enumerate(answers):
+        holding = {own}
+        for text in answer.gold.substrings:
+            position = joined.find(text)
+            while position >= 0:
+                index = bisect_right(ends, position)
+                holding.add(index)
+                position = joined.find(text, ends[index])
+        yield holding
 
 
 def _count_different(answers: Iterable[Case]) -> int:
