@@ -623,7 +623,7 @@ def test_a_base_that_is_no_commit_is_refused(project, score, base):
         ("", "json", "--base is empty"),
         ("", "scores", "--base is empty"),
         (" ", "json", "'' names no commit here"),
-        (" ", "scores", "does not judge the gates of a base"),
+        (" ", "scores", "Remove --base, or --format scores"),
     ],
 )
 def test_an_empty_base_is_not_no_base(project, score, base, form, says):
