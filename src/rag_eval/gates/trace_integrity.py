@@ -43,10 +43,11 @@ _UNCUT = re.compile(r"(?:recall|recall_all|recall_any)@([0-9]+)")
 _FIELD = {"chunk": "id", "support": "rel_path", "section": "section", "doc": "doc_id"}
 
 
-def _of_a_tenth(qids: Sequence[str], answers: Sequence[Case], what: str, code: str, fix: str) -> Iterator[Finding]:
-    """Yield the finding about some answers, if they are a tenth of all."""
+def _of_a_tenth(qids: Sequence[str], answers: Sequence[Case], finding: Finding) -> Iterator[Finding]:
+    """Yield the finding about some answers, with their number and first qids, if they are a tenth of all."""
     if is_tenth(len(qids), len(answers)):
-        yield Finding(code, "error", f"{len(qids)} of {len(answers)} {what}: {some(qids, _SHOWN, quoted)}", fix)
+        shown = some(qids, _SHOWN, quoted)
+        yield finding._replace(message=f"{len(qids)} of {len(answers)} {finding.message}: {shown}")
 
 
 def hidden_answers(answers: Sequence[Case]) -> Iterator[Finding]:
@@ -57,7 +58,7 @@ def hidden_answers(answers: Sequence[Case]) -> Iterator[Finding]:
         if holds_any(expected, claim) and not any(is_shown(text, claim) for text in expected):
             unseen.append(answer.gold.qid)
     what = f"right answers have the expected text only where {_UNSEEN}"
-    return _of_a_tenth(unseen, answers, what, "hidden-answers", "Write the answer as plain text.")
+    return _of_a_tenth(unseen, answers, Finding("hidden-answers", "error", what, "Write the answer as plain text."))
 
 
 def _shown(answer: Case) -> str:
@@ -74,7 +75,7 @@ def hidden_support(answers: Sequence[Case]) -> Iterator[Finding]:
             trace = replace(answer.trace, answer_json=Answer(shown, answer.trace.citations))
             unseen += [] if any(Case(answer.gold, trace, answer.settings).verdicts) else [answer.gold.qid]
     what = f"answers have a supported sentence only where {_UNSEEN}"
-    return _of_a_tenth(unseen, answers, what, "hidden-answers", "Write the answer as plain text.")
+    return _of_a_tenth(unseen, answers, Finding("hidden-answers", "error", what, "Write the answer as plain text."))
 
 
 def hidden_refusals(refusals: Sequence[Case]) -> Iterator[Finding]:
@@ -82,7 +83,7 @@ def hidden_refusals(refusals: Sequence[Case]) -> Iterator[Finding]:
     worded = (case for case in refusals if case.claim and not (case.is_refusal_token or case.blocked))
     unseen = [case.gold.qid for case in worded if not case.trace.abstained and not _is_seen_refusal(case)]
     what = f"refusals refuse only where {_UNSEEN}"
-    return _of_a_tenth(unseen, refusals, what, "hidden-answers", "Write the refusal as plain text.")
+    return _of_a_tenth(unseen, refusals, Finding("hidden-answers", "error", what, "Write the refusal as plain text."))
 
 
 def _is_seen_refusal(case: Case) -> bool:
@@ -258,7 +259,7 @@ def answers_from_gold(answers: Sequence[Case]) -> Iterator[Finding]:
     fix = "Make sure that the system cannot read the gold set, and that its answers do not become expected answers."
     fix += " If the expected answers are texts of the documents, write chunks[].text to the traces."
     what = "answers contain the expected_answer of their gold item word for word"
-    return _of_a_tenth(copies, answers, what, "answers-from-gold", fix)
+    return _of_a_tenth(copies, answers, Finding("answers-from-gold", "error", what, fix))
 
 
 def _has_words(text: str, words: Sequence[str]) -> bool:
@@ -276,7 +277,7 @@ def other_answers(answers: Sequence[Case]) -> Iterator[Finding]:
         others = [answer.gold.qid for answer in group if _is_another_answer(answer)]
         what = f"{kind} have another text in answer than in answer_json, which is scored"
         fix = "Write one of the two: the answer that users get."
-        yield from _of_a_tenth(others, group, what, "other-answer", fix)
+        yield from _of_a_tenth(others, group, Finding("other-answer", "error", what, fix))
 
 
 def _is_another_answer(case: Case) -> bool:
