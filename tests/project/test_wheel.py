@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -20,7 +21,7 @@ from rag_eval.common import paths
 from rag_eval.cli.commands import init
 found = [paths.shipped("schemas", f"{{name}}.schema.json") for name in NAMES]
 found += [paths.shipped("examples", f"quickstart/{{name}}") for name in EXAMPLE]
-found += [paths.shipped("docs", name) for name in ("glossary.md", "findings.md")]
+found += [paths.shipped("docs", name) for name in ("glossary.md", "findings.md", "gold.md")]
 from rag_eval.rendering import html
 found += [os.path.join(html.__path__[0], name) for name in ("style.css", "script.js", "grading.js")]
 found += [str(init.TEMPLATES / name) for preset in init.PRESETS for name in init.files(preset).values()]
@@ -143,3 +144,9 @@ def test_the_wheel_brings_the_command_and_the_plug_in_of_pytest(wheel):
 def test_refusals_of_every_language_are_recognised(package):
     code = "from rag_eval.textual.refusals import LANGUAGES, _languages; print(len(_languages()) == len(LANGUAGES))"
     assert python("-c", code) == (0, "True\n", "")
+
+
+def test_what_the_image_copies_is_sent_to_its_build():
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    sent = re.findall(r"^!([^*\n]+?)(?:/\*\*)?$", (ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(name for names in copied for name in names.split()) == sorted(sent)
