@@ -131,7 +131,7 @@ def unreadable(work):
     """Write traces that are none, and bring a report that says that all is well."""
     text = 'from pathlib import Path\nPath("runs").mkdir(exist_ok=True)\nPath("runs/trace.jsonl").write_text("x")\n'
     (work / "eval/write_traces.py").write_text(text)
-    (work / "rag-eval-report").mkdir()
+    (work / "rag-eval-report").mkdir(exist_ok=True)
     (work / "rag-eval-report/junit.xml").write_text("<testsuites/>")
     (work / "rag-eval-report/report.md").write_text("## RAG evaluation passed\n")
     (work / "rag_eval.py").write_text("raise SystemExit(0)\n")
