@@ -152,7 +152,7 @@ def phone_numbers(text: str) -> Spans:
     by_form += [match for match in re.finditer(_HYPHENED, text) if 10 <= len(_digits(match[0])) <= 11]
     spans = [match.span() for match in by_form if not _is_named(text, match.start())]
     spans += [
-        match.span(1) for match in re.finditer(_pattern("announced_phone"), text) if not re.fullmatch(_DATE, match[1])
+        match.span(1) for match in _pattern("announced_phone").finditer(text) if not re.fullmatch(_DATE, match[1])
     ]
     reached = 0
     for start, end in sorted(spans):
@@ -163,7 +163,7 @@ def phone_numbers(text: str) -> Spans:
 
 def _is_named(text: str, start: int) -> bool:
     """Return whether the text calls a number that of an order, a part or a case."""
-    return re.search(_pattern("other_number"), text[max(0, start - _CONTEXT) : start]) is not None
+    return _pattern("other_number").search(text[max(0, start - _CONTEXT) : start]) is not None
 
 
 def identity_numbers(text: str) -> Spans:
@@ -171,7 +171,7 @@ def identity_numbers(text: str) -> Spans:
     for match in re.finditer(_SSN, text):
         if not _is_named(text, match.start()) and not _is_published("identities", _digits(match[0]), text, match):
             yield match.span()
-    for match in re.finditer(_pattern("stated_identity"), text):
+    for match in _pattern("stated_identity").finditer(text):
         if not re.fullmatch(_DATE, match[1]) and not re.fullmatch(_SSN, match[1]):
             yield match.span(1)
 
@@ -210,15 +210,14 @@ def _is_published(kind: str, number: str, text: str, match: re.Match[str]) -> bo
     return (has_few_digits or number in _numbers()[kind].split()) and is_called_example(text, *match.span())
 
 
-@cache
 def _numbers() -> dict[str, Any]:
     """Return the forms of numbers, and those that are published for tests and documentation."""
     return read_table("numbers.toml")
 
 
-def _pattern(name: str) -> str:
-    text: str = _numbers()[name]
-    return text.replace("<is>", IS)
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_numbers()[name].replace("<is>", IS))
 
 
 def luhn(digits: str) -> bool:
