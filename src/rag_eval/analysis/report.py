@@ -306,6 +306,9 @@ def _notes(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: 
     by_documents = sum(count for outcome, count in card.cases.outcome_counts if outcome.level == "doc")
     if by_documents:
         yield Note("retrieval", 0, "judged by documents because the items have no labels on chunks", by_documents)
+    if searches := card.cases.labels()["RETRIEVED"]:
+        message = "no trace has an answer, so questions are judged only by what was retrieved for them"
+        yield Note("retrieval", 0, message, searches)
     gated = dict.fromkeys(gate.name for gate in policy.gates)
     idle = [name for name in gated if measure(name).metric.perspective in _OF_QUESTIONS]
     if idle and golds and all(gold.attack is not None for gold in golds.values()):
