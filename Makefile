@@ -79,7 +79,7 @@ check-deep-first: $(VENV)/.test
 check-deep-rest: $(VENV)/.test
 	$(BIN)/python -m pytest -q -m "(deep or hypothesis) and not e2e" tests $(FIRST:%=--ignore=%)
 
-# MUTANTS="--modules 'src/rag_eval/cli/commands/*.py' --sample 100"; without it, the lines changed since BASE.
+# MUTANTS="--modules 'src/rag_eval/cli/*.py' --sample 100"; without it, the lines changed since BASE.
 mutants: $(VENV)/.test
 	$(BIN)/python tools/mutants.py --base $(BASE) $(MUTANTS)
 

@@ -16,7 +16,7 @@ from rag_eval.action.run import action
 from rag_eval.analysis.report import with_verdict
 from rag_eval.cases import GOOD, MEANING, Case, label
 from rag_eval.cli import main
-from rag_eval.cli.commands.init import PRESETS
+from rag_eval.cli.init import PRESETS
 from rag_eval.cli.parser import COMMANDS, build_parser
 from rag_eval.common.version import REPOSITORY
 from rag_eval.contract import Gold, Grounding, Safety, Settings, Trace

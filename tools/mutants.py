@@ -1,6 +1,6 @@
 """Measure how many small faults in the code the tests notice.
 
-    python tools/mutants.py [--base main | --modules 'src/rag_eval/cli/commands/*.py' …] [--tests 'tests/cli/*.py' …]
+    python tools/mutants.py [--base main | --modules 'src/rag_eval/cli/*.py' …] [--tests 'tests/cli/*.py' …]
 
 Makes one small change at a time (a mutant: `<` for `<=`, `and` for `or`, a number plus one, a call left out, …) in a
 copy of the repository and runs the tests that enter the changed function. A mutant that no test fails on survives: a

@@ -6,7 +6,7 @@ import pytest
 
 from gitrepo import command_on_path
 from project import GOLDS, Project, apart, gold_of, trace_of, wrong
-from rag_eval.cli.commands import _gold_impact
+from rag_eval.cli import _gold_impact
 from seams import MissingExtra, main
 
 

@@ -17,7 +17,7 @@ import pytest
 from cases import ROOT, gold_row, write_rows
 from garbage.kinds import KINDS
 from gitrepo import SOURCE, Repo, command_on_path
-from rag_eval.cli.commands._shared import repository_root
+from rag_eval.cli._shared import repository_root
 from rag_eval.gold.inventory import TAG, digest
 from reading import gold as good_gold
 from reading import jsonl

@@ -201,7 +201,7 @@ def test_only_what_no_answer_depends_on_may_change_before_a_run_is_continued(
     for name in ("my", "other"):
         (tmp_path / f"{name}_paced_app.py").write_text("def answer(question):\n    return question\n")
     with monkeypatch.context() as patched:
-        patched.setattr("rag_eval.cli.commands.collect.progress", stopped)
+        patched.setattr("rag_eval.cli.collect.progress", stopped)
         assert collect("--python", "my_paced_app:answer", "--concurrency", "1")[0] == 130
     code, _, err = collect("--python", "my_paced_app:answer", *options.split())
     assert (code, "continuing after" in err) == (0, continued), err

@@ -13,7 +13,7 @@ import pytest
 
 from cases import ROOT
 from rag_eval import api
-from rag_eval.cli.commands.score import reference_scores
+from rag_eval.cli.score import reference_scores
 from rag_eval.engines.work import processes, run_in_processes, usable_cores
 from reading import gold, jsonl, trace
 from seams import ExecutionOptions, InputError, UsageError, render

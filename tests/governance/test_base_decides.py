@@ -739,7 +739,7 @@ def test_gold_that_is_swapped_while_traces_are_scored_is_not_judged(project, sco
         def end(self):
             pass
 
-    monkeypatch.setattr("rag_eval.cli.commands.score.progress", lambda **_: Restoring())
+    monkeypatch.setattr("rag_eval.cli.score.progress", lambda **_: Restoring())
     assert score() is None
     assert "eval/gold.jsonl: was changed while the run was scored. Run again" in score.said
 

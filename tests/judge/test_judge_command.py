@@ -205,7 +205,7 @@ def test_the_key_is_sent_and_recorded_nowhere(judge, monkeypatch, tmp_path):
 
 
 def test_an_interruption_leaves_a_valid_file_and_is_continued(judge, tmp_path, monkeypatch):
-    from rag_eval.cli.commands import judge as module
+    from rag_eval.cli import judge as module
 
     def stop(*_):
         def show(done, errors):

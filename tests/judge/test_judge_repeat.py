@@ -140,7 +140,7 @@ def test_an_interruption_is_continued_without_asking_twice(repeat, monkeypatch, 
 
     server = Moody()
     with monkeypatch.context() as patch:
-        patch.setattr("rag_eval.cli.commands.judge.progress", stop)
+        patch.setattr("rag_eval.cli.judge.progress", stop)
         code, _, err = repeat(server, "--concurrency", "1")
     assert code == 130
     assert "To continue, run the same command again." in err

@@ -18,7 +18,7 @@ FIND = f"""
 import json, os
 NAMES, EXAMPLE = {SCHEMAS!r}, {EXAMPLE!r}
 from rag_eval.common import paths
-from rag_eval.cli.commands import init
+from rag_eval.cli import init
 found = [paths.shipped("schemas", f"{{name}}.schema.json") for name in NAMES]
 found += [paths.shipped("examples", f"quickstart/{{name}}") for name in EXAMPLE]
 found += [paths.shipped("docs", name) for name in ("glossary.md", "findings.md", "gold.md")]

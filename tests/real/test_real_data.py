@@ -9,7 +9,7 @@ import pytest
 import plain_scorer
 from cases import ROOT
 from rag_eval import api
-from rag_eval.cli.commands.score import reference_scores
+from rag_eval.cli.score import reference_scores
 from seams import main
 
 DATA = Path(os.environ.get("RAG_EVAL_DATA") or ROOT.parent / "shared" / "data")

@@ -10,7 +10,7 @@ import plain_scorer
 from cases import gold_row, write_rows
 from depth import examples
 from rag_eval import api
-from rag_eval.cli.commands.score import reference_scores
+from rag_eval.cli.score import reference_scores
 from rag_eval.scoring import reference
 from seams import UsageError, main
 from strategies import CLAIMS, IDS, TEXTS

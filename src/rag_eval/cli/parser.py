@@ -1,6 +1,6 @@
 """The parser of the command line, which adds the options only of the command that is called.
 
-A command is a function ``run`` in a module of ``rag_eval.cli.commands``, next to the function ``add_arguments`` that
+A command is a function ``run`` in a module next to this one, with the function ``add_arguments`` that
 declares its options. A command in the module of another one, such as ``gold check``, is ``run_check`` and
 ``add_check_arguments``. The docstring of the command is its help: the description, then examples.
 """
@@ -109,7 +109,7 @@ def find_command(name: str, nested: str | None = None) -> Command:
         return GROUPS[name]
     full = f"{name} {nested}" if nested else name
     home = _MODULES.get(full, full.replace(" ", "_"))
-    module = import_module(f"rag_eval.cli.commands.{home}")
+    module = import_module(f"rag_eval.cli.{home}")
     word = (nested or name).replace("-", "_")
     run = getattr(module, f"run_{word}", None) or module.run
     add_arguments = getattr(module, f"add_{word}_arguments", None) or module.add_arguments

@@ -26,7 +26,7 @@ STDIN = "<stdin>"
 INLINE_GATES = "--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init"
 CITATIONS = "none", "brackets", "numbers"
 """How the texts of answers cite."""
-TEMPLATES = Path(__file__).parents[2] / "templates"
+TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
 # Open inputs

@@ -15,8 +15,8 @@ from typing import Any
 
 from msgspec import ValidationError, convert
 
-from rag_eval.cli.commands._shared import option_words, print_lines, print_notes, print_result, repository_root
-from rag_eval.cli.commands.gold_signoff import capped
+from rag_eval.cli._shared import option_words, print_lines, print_notes, print_result, repository_root
+from rag_eval.cli.gold_signoff import capped
 from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import markdown, one_line, quantity, quoted
 from rag_eval.common.paths import from_here, nearest_gates, shell_line

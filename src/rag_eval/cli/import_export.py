@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cli.commands._shared import CITATIONS, file_bytes, option_words, print_notes, refuse, refuse_existing
+from rag_eval.cli._shared import CITATIONS, file_bytes, option_words, print_notes, refuse, refuse_existing
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import quantity
 from rag_eval.common.paths import shell_line

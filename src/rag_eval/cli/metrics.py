@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from typing import Any
 
-from rag_eval.cli.commands._shared import input_options, print_lines, uncollected
+from rag_eval.cli._shared import input_options, print_lines, uncollected
 from rag_eval.cli.parser import Parser, names
 from rag_eval.common.escaping import json_text, some
 from rag_eval.contract import OPTIONAL, present_fields

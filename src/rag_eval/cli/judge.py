@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval.cases import Case
-from rag_eval.cli.commands._shared import file_bytes, input_options, print_notes, print_result, refuse_existing
-from rag_eval.cli.commands.collect import add_pace, note_interruption, pace, progress
+from rag_eval.cli._shared import file_bytes, input_options, print_notes, print_result, refuse_existing
+from rag_eval.cli.collect import add_pace, note_interruption, pace, progress
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.collecting import Journal, collect
 from rag_eval.common.escaping import quantity, quoted

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import convert
 
-from rag_eval.cli.commands._shared import print_notes, refuse_existing
+from rag_eval.cli._shared import print_notes, refuse_existing
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import one_line, quantity
 from rag_eval.common.writing import json_line, write_files, write_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from rag_eval.cli.commands._shared import print_notes, refuse
+from rag_eval.cli._shared import print_notes, refuse
 from rag_eval.cli.parser import Parser, names
 from rag_eval.common.paths import nearest_gates
 from rag_eval.errors import PASSED

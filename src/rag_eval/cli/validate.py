@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from rag_eval.cli.commands._shared import print_lines, print_notes
+from rag_eval.cli._shared import print_lines, print_notes
 from rag_eval.cli.parser import Parser
 from rag_eval.common.paths import usual_gates
 from rag_eval.errors import PASSED

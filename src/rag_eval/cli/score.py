@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.commands._shared import (
+from rag_eval.cli._shared import (
     INLINE_GATES,
     input_options,
     is_sample,

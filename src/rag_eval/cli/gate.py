@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 
 from rag_eval.analysis.report import Report, rejudge, rejudge_same_gates
-from rag_eval.cli.commands._shared import print_notes, write_report
+from rag_eval.cli._shared import print_notes, write_report
 from rag_eval.cli.parser import Parser
 from rag_eval.errors import InputError
 from rag_eval.readers.gates_file import read_policy

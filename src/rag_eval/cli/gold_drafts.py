@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from rag_eval.cases import Case
-from rag_eval.cli.commands._shared import ask, file_bytes, option_words, person, print_lines, print_notes, refuse
-from rag_eval.cli.commands.gold_files import json_lines
-from rag_eval.cli.commands.gold_signoff import run_signoff
+from rag_eval.cli._shared import ask, file_bytes, option_words, person, print_lines, print_notes, refuse
+from rag_eval.cli.gold_files import json_lines
+from rag_eval.cli.gold_signoff import run_signoff
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import nearest_gates, shell_line

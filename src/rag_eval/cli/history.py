@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from rag_eval.analysis.history import Point, flaky, gated_metrics, history, point
-from rag_eval.cli.commands._shared import print_lines, print_notes, refuse
+from rag_eval.cli._shared import print_lines, print_notes, refuse
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import quantity
 from rag_eval.common.writing import write_together

@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cli.commands._shared import file_bytes, is_sample, now, option_words, print_notes, refuse, refuse_existing
+from rag_eval.cli._shared import file_bytes, is_sample, now, option_words, print_notes, refuse, refuse_existing
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.collecting import Journal, Pace, collect
 from rag_eval.collecting.request_map import PRESETS, request_map

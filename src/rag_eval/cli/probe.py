@@ -7,7 +7,7 @@ import sys
 
 from rag_eval.analysis.report import Context
 from rag_eval.analysis.sensitivity import Setup, TraceSample, in_order, probe
-from rag_eval.cli.commands._shared import INLINE_GATES, input_options, print_notes, refuse, uncollected
+from rag_eval.cli._shared import INLINE_GATES, input_options, print_notes, refuse, uncollected
 from rag_eval.cli.parser import Parser
 from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.rendering.comparison import render_probe

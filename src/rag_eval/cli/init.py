@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rag_eval import api
-from rag_eval.cli.commands._shared import (
+from rag_eval.cli._shared import (
     CITATIONS,
     TEMPLATES,
     is_sample,
@@ -186,7 +186,7 @@ def _import(args: argparse.Namespace) -> list[str]:
 
     Returns the paths of the files.
     """
-    from rag_eval.cli.commands.import_export import recognise, run_import
+    from rag_eval.cli.import_export import recognise, run_import
     from rag_eval.importers.columns import suggested
     from rag_eval.importers.table import header
     from rag_eval.readers.import_inputs import Files

@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 
-from rag_eval.cli.commands._shared import print_lines, print_notes
+from rag_eval.cli._shared import print_lines, print_notes
 from rag_eval.cli.parser import Parser
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.github.api import GitHub, Network

@@ -13,8 +13,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cli.commands._shared import ask, now, option_words, person, print_lines, print_notes, refuse_existing
-from rag_eval.cli.commands.judge import USUAL_VERDICTS, prompt_of, recorded
+from rag_eval.cli._shared import ask, now, option_words, person, print_lines, print_notes, refuse_existing
+from rag_eval.cli.judge import USUAL_VERDICTS, prompt_of, recorded
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import json_text, quantity, quoted
 from rag_eval.common.paths import nearest_gates, shell_line

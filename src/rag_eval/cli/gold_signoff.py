@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rag_eval.cli.commands._shared import now, option_words, person, print_lines, print_notes
+from rag_eval.cli._shared import now, option_words, person, print_lines, print_notes
 from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import GATES_FILES, WINDOWS, shell_line
@@ -108,7 +108,7 @@ def run_diff(args: Namespace) -> int:
         changes = checking.changes(base.items, head.items)
         print_lines(*(_described(item, base, head) for item in changes))
         if not repository.is_untouched(states, policy):
-            from rag_eval.cli.commands._gold_impact import case_effects  # loads the metrics
+            from rag_eval.cli._gold_impact import case_effects  # loads the metrics
 
             print_lines(*case_effects(git, states, policy.gold, args.gates, args.trace))
         print_lines(f"{policy.gold} against {states.name}: {_counted(changes)}.")
