@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cases import gold_row, make_case, trace_row
 from depth import examples
 from rag_eval.contract import inline_citations
-from rag_eval.metrics.refusals import exact_refusal
+from rag_eval.metrics.answers import exact_refusal
 from seams import Case, Gold, Settings, Trace, measures
 from seams import read as read_file
 from table import each_row

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cases import gold_row, make_case, settings_of, write_rows
 from rag_eval import InputError
-from rag_eval.metrics.pipeline import outcome
+from rag_eval.metrics.operations import outcome
 from seams import FOLDS, METRICS, measure, render, score_files, tally
 from strategies import gold_fields, trace_fields
 

@@ -30,7 +30,7 @@ from rag_eval.gates.policy import (
 from rag_eval.gates.results import MetricResult, Question, QuestionList
 from rag_eval.gates.selection import RunScope, scope_of
 from rag_eval.metrics import find, measure
-from rag_eval.metrics.index import contradictions
+from rag_eval.metrics.operations import contradictions
 from rag_eval.scoring.scorer import Completeness, Scorecard
 
 if TYPE_CHECKING:

@@ -9,19 +9,7 @@ from functools import lru_cache
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
-from rag_eval.metrics import (
-    answers,
-    citations,
-    context,
-    groundedness,
-    index,
-    judge,
-    operations,
-    pipeline,
-    refusals,
-    retrieval,
-    safety,
-)
+from rag_eval.metrics import answers, context, operations, retrieval, safety
 from rag_eval.metrics._metric import Measure, Metric, range_in_words, score_in_words
 
 __all__ = ["Measure", "Metric", "range_in_words", "score_in_words"]  # names of another module that this one offers
@@ -76,27 +64,26 @@ def hint(name: str) -> str:
     return _HINTS.get(name.partition("@")[0].removesuffix("_rate"), "")
 
 
-_MODULES = (
-    answers,
-    refusals,
-    citations,
-    retrieval,
-    context,
-    groundedness,
-    judge,
-    safety,
-    pipeline,
-    operations,
-    index,
-)
 METRICS: dict[str, Metric] = {
-    value.name: value for module in _MODULES for value in vars(module).values() if isinstance(value, Metric)
+    value.name: value
+    for module in (answers, retrieval, context, safety, operations)
+    for value in vars(module).values()
+    if isinstance(value, Metric)
 }
 PERSPECTIVES = {
-    module.__name__.rpartition(".")[2]: (module.__doc__ or "").partition("\n")[0].partition(": ")[2]
-    for module in _MODULES
+    "answers": "right answers, their form, and the share of questions that got one.",
+    "refusals": "refusing if the corpus lacks the answer, and only then.",
+    "citations": "references to the evidence, to retrieved chunks and to the right sections.",
+    "retrieval": "the evidence among the retrieved chunks, and its rank.",
+    "context": "repetition among the retrieved chunks, and the facts in them.",
+    "groundedness": "support of the answer by the chunks (faithfulness), sentence by sentence, without a judge.",
+    "judge": "recorded verdicts of a language model on the answers. Scoring replays them and calls no model.",
+    "safety": "attacks and leaks that the guardrail catches, and leaks in answers.",
+    "pipeline": "requirements of the gold item on outcome, flags, citations and latency.",
+    "operations": "failures, latency and cost.",
+    "index": "gaps in the index. Values come from run.json, once per run; impossible figures have no value.",
 }
-"""The metric groups in the order of reports, each with its description: ``Citations: …`` without the name."""
+"""The metric groups in the order of reports, each with its description."""
 _PLAIN = {
     f"{metric.name}{suffix}": Measure(f"{metric.name}{suffix}", metric, None, fold)
     for metric in METRICS.values()

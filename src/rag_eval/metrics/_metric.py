@@ -66,12 +66,13 @@ class Metric(Struct, frozen=True):
 
 
 def metric(
-    applies: str, *, name: str = "", needs: str = "", settings: str | None = None, **fields: Any
+    applies: str, *, name: str = "", group: str = "", needs: str = "", settings: str | None = None, **fields: Any
 ) -> Callable[[Callable[..., Score | None]], Metric]:
-    """Make a :class:`Metric` of a function: its name, its module's metric group, its docstring's words.
+    """Make a :class:`Metric` of a function: its name, its docstring's words, its metric group.
 
-    ``name`` is for a function that several metrics share. By default a score depends on the refusal settings, except
-    for a metric of a ranking or of a run. ``fields`` are further fields of the metric, ``source`` at least.
+    ``group`` is by default the name of the module, ``name`` is for a function that several metrics share. A score
+    depends on the refusal settings, unless ``settings`` are others or it is of a ranking or of a run. ``fields`` are
+    further fields of the metric, ``source`` at least.
     """
 
     def build(function: Callable[..., Score | None]) -> Metric:
@@ -79,7 +80,7 @@ def metric(
         usual = "" if fields.get("depends_on") == "ranking" or fields.get("level") == "run" else "refusal"
         return Metric(
             name=(name or function.__name__) + ("@k" if fields.get("cutoff") else ""),
-            perspective=function.__module__.rsplit(".", 1)[-1],
+            perspective=group or function.__module__.rsplit(".", 1)[-1],
             summary=text.split(". ")[0].rstrip(".") + ".",
             text=text,
             score=function,

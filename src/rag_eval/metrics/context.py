@@ -1,21 +1,27 @@
-"""Context: repetition among the retrieved chunks, and the facts in them.
+"""The texts of the retrieved chunks: repetition and facts in them, and how far answers follow from them.
 
-They apply to every item except attacks, refused or not, and use the chunks with a text; a repeated id counts once.
-Words are :func:`rag_eval.textual.tokens.tokens`. The order of chunks changes no score: all sums are ``fsum``.
+Metrics of the context apply to every item except attacks, refused or not, and use the chunks with a text; a repeated id
+counts once. Words are :func:`rag_eval.textual.tokens.tokens`. The order of chunks changes no score: all sums are
+``fsum``. Groundedness compares sentences with chunks (docs/groundedness.md), a judge's verdicts are replayed
+(docs/judge.md).
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations, repeat
 from math import fsum, log, sqrt
 from operator import mul
+from typing import Any
 
 from rag_eval.cases import Case
+from rag_eval.contract.settings import MOST
 from rag_eval.metrics._metric import metric
 from rag_eval.stats.tally import DECIMALS, Ratio
 from rag_eval.textual.tokens import passage, tokens
 
+groundedness_metric = partial(metric, group="groundedness", source="enterprise framework")
+judge_metric = partial(metric, group="judge")
 _REMEMBERED = 1 << 9  # lists of chunks
 _SEVERAL = "items with two or more chunk texts"
 _FACTS = "gold.gold_facts trace.chunks.text"
@@ -120,3 +126,111 @@ def _holders(case: Case) -> list[int] | None:
 def _wanted(wording: str) -> str:
     """Return the pattern of a wording in a text; a wording without words matches nothing."""
     return f" {' '.join(tokens(wording)) or '?'} "
+
+
+_CHECKED = "answers with chunk texts and a sentence to check"
+_COUNT: dict[str, Any] = {
+    "better": "lower",
+    "scale": "count",
+    "needs": "trace.chunks.text",
+    "folds": {"": "mean", ".total": "total"},
+}
+
+
+@groundedness_metric(_CHECKED, scale="share", needs="trace.chunks.text", settings="refusal groundedness", version=10)
+def claim_support(case: Case) -> Ratio | None:
+    """Share of the checked sentences of an answer that the chunks support. A sentence is supported if its groundedness reaches `groundedness.assertion` (`groundedness.inference` for sentences with may, might or likely), no number or name in it is made up, and the chunks do not deny it. Questions, pleasantries, headings, transitions, code, citations and statements about gaps in the sources are not checked."""  # noqa: E501
+    verdicts = case.verdicts
+    return (sum(verdicts), len(verdicts)) if verdicts else None
+
+
+@groundedness_metric(_CHECKED, settings="refusal groundedness", unit="sentences", **_COUNT, version=10)
+def unsupported_claims(case: Case) -> int | None:
+    """Number of checked sentences of an answer that the chunks do not support."""
+    verdicts = case.verdicts
+    return len(verdicts) - sum(verdicts) if verdicts else None
+
+
+@groundedness_metric("answers with chunk texts", unit="numbers", **_COUNT, version=10)
+def numeric_fabrication(case: Case) -> int | None:
+    """Number of made-up numbers in an answer: distinct numbers that are in no chunk. 1,000 is 1000, 15% is 15 percent, three is 3. A number of one or two digits must occur within ten words of a content word of its sentence. Numbers of the question, numbers of list items, versions, decades, cited years and counts of listed things are not made up."""  # noqa: E501
+    if case.grounded is None or not case.claim:
+        return None
+    return len({item.sentence.keys[position] for item in case.grounded for position in item.made_up})
+
+
+@groundedness_metric("answered items with expected claims", scale="share", needs="gold.expected_claims", version=9)
+def expected_claims_found(case: Case) -> Ratio | None:
+    """Share of the expected claims that an answer makes. It makes a claim if its sentences have nearly all words of the claim and all its numbers, and do not deny it."""  # noqa: E501
+    claims = case.gold.expected_claims
+    if not claims or case.refused or not case.counts:
+        return None
+    return sum(_makes(case, claim) for claim in claims), len(claims)
+
+
+@groundedness_metric("answered items with forbidden claims", better="lower", needs="gold.forbidden_claims", version=10)
+def forbidden_claims_made(case: Case) -> bool | None:
+    """Share of answers that make a forbidden claim. An answer makes a claim if it has nearly all words of the claim and all its numbers, and does not deny it."""  # noqa: E501
+    claims = case.gold.forbidden_claims
+    if not claims or case.refused or not case.counts or not case.claim:
+        return None
+    return any(_makes(case, claim) for claim in claims)
+
+
+@groundedness_metric(
+    "answers with chunk texts and a content word",
+    source="rag-eval",
+    version=9,
+    scale="real",
+    needs="trace.chunks.text",
+    settings="refusal",
+)
+def groundedness(case: Case) -> float | None:
+    """Faithfulness: support of an answer by the chunks, as a signal for regression gates and not as a probability. It is the mean of three shares: content words that are in the chunks, pairs of neighbouring words that are neighbours there, and pairs of neighbouring content words within ten words of each other there. On three public sets with human labels the area under the ROC curve is .938 to .951. Thresholds do not transfer from one system to another."""  # noqa: E501
+    from rag_eval.textual.grounding import groundedness
+
+    values = groundedness(case.grounded or ())
+    return None if values is None else round(values, DECIMALS)
+
+
+def _makes(case: Case, claim: str) -> bool:
+    from rag_eval.textual.grounding import makes
+
+    return makes(case.prose, claim)
+
+
+_POINTS: dict[str, Any] = {"settings": "refusal judge", "scale": "count", "unit": "points", "maximum": MOST}
+
+
+@judge_metric("answers with chunk texts and a verdict", source="core metrics (groundedness, 0-5)", **_POINTS)
+def judge_groundedness(case: Case) -> int | None:
+    """Mean score of groundedness from 0 to 5. The judge rates the support of the answer's claims by the chunk texts; 5 also requires a citation for every major claim."""  # noqa: E501
+    return case.verdict.groundedness if case.verdict and case.chunk_texts else None
+
+
+@judge_metric("answered answerable items with a verdict", source="core metrics (correctness, 0-5)", **_POINTS)
+def judge_correctness(case: Case) -> int | None:
+    """Mean score of correctness from 0 to 5. The judge rates correctness and completeness, given the question, the chunk texts and the expected answer if there is one."""  # noqa: E501
+    return case.verdict.correctness if case.verdict and case.is_answerable else None
+
+
+@judge_metric(
+    "answers with a verdict", source="RAG-server framework (answer_relevancy)", scale="share", settings="refusal judge"
+)
+def judge_relevancy(case: Case) -> Ratio | None:
+    """Mean relevancy of the answer to the question. The judge gives 0 to 5 points, which count as shares of 5."""
+    return (case.verdict.relevancy, 5) if case.verdict else None
+
+
+@judge_metric(
+    "answers with chunk texts and a verdict",
+    source="core metrics (unsupported_claims)",
+    settings="refusal judge",
+    better="lower",
+    scale="count",
+    folds={"": "mean", ".total": "total"},
+    unit="claims",
+)
+def judge_unsupported_claims(case: Case) -> int | None:
+    """Number of claims of an answer that the chunk texts do not support, as the judge lists them."""
+    return len(case.verdict.unsupported_claims) if case.verdict and case.chunk_texts else None
