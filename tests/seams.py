@@ -22,9 +22,9 @@ from rag_eval.common.version import REPOSITORY
 from rag_eval.contract import Gold, Grounding, Safety, Settings, Trace
 from rag_eval.engines import ExecutionOptions
 from rag_eval.errors import InputError, MissingExtra, Problem, RagEvalError, UsageError
+from rag_eval.gates import Gate, Policy, Slices, Statistics
 from rag_eval.gates.evidence import Baseline, RunEvidence
 from rag_eval.gates.outcomes import judge, judge_all
-from rag_eval.gates.policy import Gate, Policy, Slices, Statistics
 from rag_eval.gates.results import MetricResult, Question, QuestionList
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.github.api import Comment, GitHub, GitHubError, Network

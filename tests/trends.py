@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_eval.analysis.history import Bound, Contrast, Flaky, GoldCounts, Point, Reading, RunVerdict, Series
-from rag_eval.gates.policy import Comparison
+from rag_eval.gates import Comparison
 from seams import Completeness
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_eval.contract import Grounding
 from rag_eval.contract.settings import SCORES
-from rag_eval.gates.policy import QUALITY, SPENDING, TESTS, WEIGHTS
+from rag_eval.gates import QUALITY, SPENDING, TESTS, WEIGHTS
 from rag_eval.gold.signoff.identity import LEVELS
 from rag_eval.metrics import ALIASES, METRICS, Metric
 from rag_eval.readers.source import DEEPEST, DEFAULTS

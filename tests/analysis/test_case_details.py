@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cases import make_case
 from project import Project, apart, gates, gold_of, trace_of, wrong
 from rag_eval.analysis.case_details import NEXT, bad_scores, case_details
-from rag_eval.gates.policy import GateResult
+from rag_eval.gates import GateResult
 from seams import GOOD, MEANING, Question, main
 
 BOTH = gates(chr="{min: 0.9}", mrr="{min: 0.6}")

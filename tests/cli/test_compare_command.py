@@ -16,7 +16,7 @@ from cases import ROOT, gold_row, trace_row, write_rows
 from importing import RUN
 from rag_eval.analysis.policy_changes import changes
 from rag_eval.cli.compare import FORMATS
-from rag_eval.gates.policy import WEIGHTS, Scoring
+from rag_eval.gates import WEIGHTS, Scoring
 from rag_eval.run.run_comparison import MOST
 from seams import ProblemCollector, policy_of
 

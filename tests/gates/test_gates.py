@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from depth import examples
-from rag_eval.gates.policy import REFERENCE_GATES, verdict
+from rag_eval.gates import REFERENCE_GATES, verdict
 from rag_eval.rendering import gates_table
 from seams import Completeness, Gate, Policy, RunEvidence, Value, judge, judge_all, mean, tally
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from rag_eval.gates.policy import REFERENCE_GATES
+from rag_eval.gates import REFERENCE_GATES
 from rag_eval.readers.source import MIB
 from reading import SCHEMAS, put, reader
 from seams import (

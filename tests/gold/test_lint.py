@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cases import ROOT, gold_row, make_case, trace_row
 from depth import examples
-from rag_eval.gates.policy import REFERENCE_GATES
+from rag_eval.gates import REFERENCE_GATES
 from rag_eval.gold.lint import CHECKS, GoldSample, lint, watch
 from seams import Gate, Gold, Policy, ProblemCollector, Reader, Settings, Trace, read_gold, read_policy, read_traces
 from strategies import gold_fields

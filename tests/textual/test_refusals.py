@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import depth
 from cases import ROOT, make_case, read_rows
-from rag_eval.gates.policy import contract
+from rag_eval.gates import contract
 from rag_eval.textual import refusals
 from rag_eval.textual.refusals import (
     HEAD,

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import Finding
+from rag_eval.gates import MARGINS, GateResult
 from rag_eval.gates.evidence import Baseline, RunEvidence
-from rag_eval.gates.policy import MARGINS, GateResult
 from rag_eval.gates.regression import Tested, compare_pairs, worse_without_gate
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure

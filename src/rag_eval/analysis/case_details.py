@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rag_eval.analysis.report import Report
 from rag_eval.cases import GOOD, MEANING, STAGE, Case
-from rag_eval.gates.policy import BOUNDS, GateResult
+from rag_eval.gates import BOUNDS, GateResult
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure, of_column
 from rag_eval.stats.tally import JsonScore, as_float

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rag_eval.cases import ABSENT
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import Finding
-from rag_eval.gates.policy import GateResult
+from rag_eval.gates import GateResult
 from rag_eval.metrics import measure
 from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS
 from rag_eval.stats.tally import as_fraction, round_for_display

@@ -11,7 +11,7 @@ from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quantity, some
 from rag_eval.contract import Gold
 from rag_eval.errors import Finding, Note
-from rag_eval.gates.policy import MARGINS, GateResult
+from rag_eval.gates import MARGINS, GateResult
 from rag_eval.gates.results import Question
 from rag_eval.gates.selection import field_values
 

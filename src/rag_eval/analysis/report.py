@@ -12,21 +12,21 @@ from rag_eval.common.escaping import quoted
 from rag_eval.common.version import __version__
 from rag_eval.contract import Gold
 from rag_eval.errors import Finding, Note
-from rag_eval.gates import integrity
-from rag_eval.gates.evidence import Baseline, RunEvidence, count_questions
-from rag_eval.gates.integrity import levels_of
-from rag_eval.gates.outcomes import as_result, judge_all, questions_of, rejudge_gate, results_of
-from rag_eval.gates.policy import (
+from rag_eval.gates import (
     FULL,
     OF_ANSWERS,
     GateResult,
     Policy,
     Statistics,
     contract,
+    integrity,
     judges_answers,
     refusal_settings,
     verdict,
 )
+from rag_eval.gates.evidence import Baseline, RunEvidence, count_questions
+from rag_eval.gates.integrity import levels_of
+from rag_eval.gates.outcomes import as_result, judge_all, questions_of, rejudge_gate, results_of
 from rag_eval.gates.results import MetricResult, Question, QuestionList
 from rag_eval.gates.selection import RunScope, scope_of
 from rag_eval.metrics import find, measure

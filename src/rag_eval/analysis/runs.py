@@ -21,8 +21,8 @@ from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.version import __version__
 from rag_eval.errors import UsageError
+from rag_eval.gates import QUALITY, SPENDING, Comparison, Scoring, Statistics
 from rag_eval.gates.evidence import Baseline, RunEvidence, pair_cases
-from rag_eval.gates.policy import QUALITY, SPENDING, Comparison, Scoring, Statistics
 from rag_eval.gates.regression import compare_two_sided
 from rag_eval.gates.results import Question
 from rag_eval.gates.weighted_score import Front, Weighted, front, weighted
@@ -57,7 +57,7 @@ class Column(NamedTuple):
 class BaseDifference(NamedTuple):
     """A metric compared with the base, as published: ``difference`` is this run's value minus the base's.
 
-    It is a :class:`~rag_eval.gates.policy.Comparison` as a change of the value, from two-sided tests. Cases with a
+    It is a :class:`~rag_eval.gates.Comparison` as a change of the value, from two-sided tests. Cases with a
     score in both runs are wins (better than in the base), losses or ties.
     """
 

@@ -18,7 +18,7 @@ from rag_eval.analysis.report import Context, Earlier, Report, build_report, evi
 from rag_eval.cases import Case
 from rag_eval.cases.ranking import matches
 from rag_eval.contract import Gold, Settings, Trace
-from rag_eval.gates.policy import MARGINS, Policy
+from rag_eval.gates import MARGINS, Policy
 from rag_eval.gates.regression import ErrorRates, error_rates
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring.case_scorer import metric_scorer

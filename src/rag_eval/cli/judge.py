@@ -21,7 +21,7 @@ from rag_eval.common.escaping import quantity, quoted
 from rag_eval.common.writing import write_rows
 from rag_eval.contract import Judge, Limits
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
-from rag_eval.gates.policy import Policy
+from rag_eval.gates import Policy
 from rag_eval.llm_judge import AnswerToJudge, Endpoint, Prompt, answers_by_hash, merge_replies, reliability
 from rag_eval.readers.gates_file import read_verdicts
 from rag_eval.readers.gold_file import read_gold

@@ -19,7 +19,7 @@ from rag_eval.cases.ranking import evidence_level
 from rag_eval.common.escaping import quoted, some
 from rag_eval.contract import Gold
 from rag_eval.errors import Finding, Level
-from rag_eval.gates.policy import BOUNDS, Gate, Policy
+from rag_eval.gates import BOUNDS, Gate, Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
 from rag_eval.scoring.scorer import CITES_ALL, SAYS_ALL, CaseOutcome

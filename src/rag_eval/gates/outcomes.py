@@ -10,8 +10,8 @@ from math import ceil, floor
 from operator import attrgetter
 from typing import Any
 
+from rag_eval.gates import BOUNDS, COMPLETENESS, MARGINS, Gate, GateResult, Outcome, Policy
 from rag_eval.gates.evidence import CONFIDENCE, RunEvidence, counted
-from rag_eval.gates.policy import BOUNDS, COMPLETENESS, MARGINS, Gate, GateResult, Outcome, Policy
 from rag_eval.gates.regression import by_comparison, judge_regressions
 from rag_eval.gates.results import MetricResult, Question, Scores
 from rag_eval.gates.selection import expand_slice, slices_of

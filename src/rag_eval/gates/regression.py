@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from rag_eval.gates import Comparison, Gate, GateResult, Outcome, Statistics
 from rag_eval.gates.evidence import Pairs, RunEvidence
-from rag_eval.gates.policy import Comparison, Gate, GateResult, Outcome, Statistics
 from rag_eval.metrics import Measure, find, measure
 from rag_eval.scoring import aggregations
 from rag_eval.stats.intervals import BetweenRuns, effect_with_runs, p_with_runs

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold
 from rag_eval.errors import UsageError
+from rag_eval.gates import FULL, Policy
 from rag_eval.gates.integrity import WHOLE_RUN_CHECKS
-from rag_eval.gates.policy import FULL, Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import Measure, measures, perspectives_of
 from rag_eval.stats.sampling import hash_order, proportional_counts

@@ -19,8 +19,8 @@ from rag_eval.cases.ranking import evidence_ids
 from rag_eval.common.escaping import quoted, some
 from rag_eval.contract import Answer, Gold, Settings
 from rag_eval.errors import Finding, Level
+from rag_eval.gates import MARGINS, Policy
 from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, HALF, guards, is_tenth
-from rag_eval.gates.policy import MARGINS, Policy
 from rag_eval.metrics import measure
 from rag_eval.stats.sampling import sample_positions
 from rag_eval.textual.hidden import is_shown, visible

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import NamedTuple
 
-from rag_eval.gates.policy import QUALITY, SPENDING, WEIGHTS, Scoring
+from rag_eval.gates import QUALITY, SPENDING, WEIGHTS, Scoring
 from rag_eval.stats.tally import DECIMALS
 
 ValuesByRun = Sequence[float | None]

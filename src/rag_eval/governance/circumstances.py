@@ -15,8 +15,8 @@ from rag_eval.common.paths import GATES_FILES
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.contract.settings import Verdict, parse_reply
 from rag_eval.errors import Finding, Level, Note
+from rag_eval.gates import Policy
 from rag_eval.gates.integrity import at_levels, commit_of, levels_of
-from rag_eval.gates.policy import Policy
 from rag_eval.gates.selection import select_measures
 from rag_eval.git.snapshots import (
     CommitTree,

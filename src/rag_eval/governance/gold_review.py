@@ -21,7 +21,7 @@ from rag_eval.analysis.report import Earlier, Report, SignedAt, rejudge
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import Finding, InputError, Note, Problem, UsageError
-from rag_eval.gates.policy import BOUNDS, GateResult, Policy
+from rag_eval.gates import BOUNDS, GateResult, Policy
 from rag_eval.gates.selection import by_conversation
 from rag_eval.git import snapshots
 from rag_eval.gold.lint import CHECKS, GoldSample, watch

@@ -15,7 +15,7 @@ import msgspec
 from rag_eval.analysis.report import Report
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.errors import InputError, Problem, UsageError
-from rag_eval.gates.policy import COMPLETENESS
+from rag_eval.gates import COMPLETENESS
 from rag_eval.gates.results import Question, QuestionRow, impossible
 from rag_eval.readers import strict_json
 from rag_eval.readers.problems import ProblemCollector

@@ -14,7 +14,7 @@ from rag_eval.analysis.report import Report
 from rag_eval.cases import GOOD, MEANING
 from rag_eval.common.escaping import json_text, one_line, unbracketed
 from rag_eval.common.paths import GATES_FILES
-from rag_eval.gates.policy import GateResult
+from rag_eval.gates import GateResult
 from rag_eval.gates.results import Question
 from rag_eval.rendering.document import PLAIN
 from rag_eval.rendering.gates_table import format_bound, format_cases, format_outcome, reason

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.common.escaping import csv_text, json_text, quantity, some, spreadsheet
 from rag_eval.common.version import __version__
-from rag_eval.gates.policy import SPENDING
+from rag_eval.gates import SPENDING
 from rag_eval.rendering import write_page
 from rag_eval.rendering.document import (
     WIDE,

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from rag_eval.analysis.report import Report, SliceResult
 from rag_eval.common.escaping import quantity
+from rag_eval.gates import GateResult
 from rag_eval.gates.evidence import has_several_runs
-from rag_eval.gates.policy import GateResult
 from rag_eval.gates.results import MetricResult
 from rag_eval.metrics import PERSPECTIVES, column_of, measure
 from rag_eval.rendering.document import (

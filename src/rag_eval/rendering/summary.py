@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rag_eval.cases import ABSENT
 from rag_eval.common.escaping import quantity
-from rag_eval.gates.policy import FULL
+from rag_eval.gates import FULL
 from rag_eval.rendering.cases import count_cases, signed_label
 from rag_eval.rendering.document import (
     COMMIT,
@@ -29,7 +29,7 @@ from rag_eval.rendering.gates_table import by_severity, reason
 if TYPE_CHECKING:
     from rag_eval.analysis.report import Report
     from rag_eval.errors import Finding
-    from rag_eval.gates.policy import GateResult
+    from rag_eval.gates import GateResult
     from rag_eval.rendering.document import Block, TextFormatter
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project
 from rag_eval.contract import DEFAULT_GOLD, Gold, Limits
 from rag_eval.errors import InputError, RagEvalError, UsageError
-from rag_eval.gates.policy import Policy
+from rag_eval.gates import Policy
 from rag_eval.git import snapshots
 from rag_eval.readers.gates_file import in_folder_of, policy_of
 from rag_eval.readers.gold_file import StoredGold, read_gold, stored_gold_set

@@ -16,9 +16,8 @@ from rag_eval.common.digests import by_line_ends
 from rag_eval.contract import Trace
 from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import Finding
-from rag_eval.gates import missing_fields, trace_integrity
+from rag_eval.gates import Policy, missing_fields, trace_integrity
 from rag_eval.gates.integrity import UNJUDGED, at_levels, levels_of, measurement_findings, provenance, vacuous
-from rag_eval.gates.policy import Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
 from rag_eval.readers.gold_file import GoldSet

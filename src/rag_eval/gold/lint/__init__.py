@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rag_eval.cases import Case
 from rag_eval.contract import Gold, Settings, Trace
-from rag_eval.gates.policy import Policy
+from rag_eval.gates import Policy
 from rag_eval.gold.lint import items, substrings, whole
 
 LintNote = tuple[str, str, Gold | None]

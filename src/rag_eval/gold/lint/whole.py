@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rag_eval.cases import Case
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import Answer, Chunk, Gold, Scope, Settings, Trace
-from rag_eval.gates.policy import BOUNDS, Gate
+from rag_eval.gates import BOUNDS, Gate
 from rag_eval.gates.selection import expand_slice, first_document, slices_of
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring.aggregations import FOLDS

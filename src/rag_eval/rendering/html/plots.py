@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rag_eval.analysis.history import Series
 from rag_eval.analysis.report import Report
-from rag_eval.gates.policy import MARGINS, SPENDING
+from rag_eval.gates import MARGINS, SPENDING
 from rag_eval.gates.weighted_score import Front
 from rag_eval.rendering import metrics_tables
 from rag_eval.rendering.document import COMMIT, format_number, more, unit
