@@ -44,10 +44,9 @@ from rag_eval.readers.yaml_file import parse as parse_yaml
 from rag_eval.rendering import RENDERERS, render
 from rag_eval.rendering.json_file import from_json
 from rag_eval.run.authority import authority_from_git
-from rag_eval.scoring import aggregations
+from rag_eval.scoring import Completeness, aggregations
 from rag_eval.scoring.aggregations import FOLDS
 from rag_eval.scoring.case_scorer import metric_scorer
-from rag_eval.scoring.scorer import Completeness
 from rag_eval.stats.tally import Value, mean, tally
 from rag_eval.textual.instructions import instruction
 
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
 
     from rag_eval.analysis.report import Report
     from rag_eval.metrics import Measure
-    from rag_eval.scoring.scorer import Scorecard
+    from rag_eval.scoring import Scorecard
     from rag_eval.stats.intervals import Interval
     from rag_eval.stats.tally import JsonScore
 

@@ -24,8 +24,8 @@ from rag_eval.gates.evidence import Baseline, GroupedCases, RunEvidence
 from rag_eval.gates.outcomes import judge_all
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
+from rag_eval.scoring import Completeness
 from rag_eval.scoring.aggregations import confidence_interval, difference, one_sided_p
-from rag_eval.scoring.scorer import Completeness
 
 PAGE = Path(__file__).parent / "RESULTS.md"
 MARGIN = 0.02

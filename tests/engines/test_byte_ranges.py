@@ -15,9 +15,9 @@ from depth import examples
 from rag_eval.engines.work import ByteRange, RangeSource, Task, Work, byte_ranges, merge, score_range, score_stream
 from rag_eval.readers import source
 from rag_eval.readers.source import DEFAULTS
+from rag_eval.scoring import QuestionIndex
 from rag_eval.scoring.case_scorer import CaseScorer
 from rag_eval.scoring.reference import PackedGold, ReferenceScorer
-from rag_eval.scoring.scorer import QuestionIndex
 from reading import gold, jsonl, trace
 from seams import Gold, ProblemCollector, Reader, Settings, measures, metric_scorer
 from strategies import gold_fields, trace_fields

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_eval.scoring.scorer import QuestionIndex
+from rag_eval.scoring import QuestionIndex
 from seams import Gold, Trace
 
 GOLDS = {

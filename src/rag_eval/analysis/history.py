@@ -19,8 +19,8 @@ from rag_eval.gates.evidence import Baseline, RunEvidence
 from rag_eval.gates.regression import compare_pairs, compare_two_sided
 from rag_eval.gates.results import MetricResult, Question
 from rag_eval.metrics import find, measure
+from rag_eval.scoring import Completeness
 from rag_eval.scoring.reference import CEILINGS, FLOORS
-from rag_eval.scoring.scorer import Completeness
 
 
 class Bound(NamedTuple):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rag_eval.analysis import baseline
 from rag_eval.analysis.baseline import Compared, Effect, Flip, gold_counts
 from rag_eval.analysis.diagnosis import Diagnosis, diagnose, limits_of
+from rag_eval.analysis.gold_impact import GateTurn, GoldChange
+from rag_eval.analysis.policy_changes import PolicyChange
 from rag_eval.common.escaping import quoted
 from rag_eval.common.version import __version__
 from rag_eval.contract import Gold
@@ -31,11 +33,7 @@ from rag_eval.gates.results import MetricResult, Question, QuestionList
 from rag_eval.gates.selection import RunScope, scope_of
 from rag_eval.metrics import find, measure
 from rag_eval.metrics.operations import contradictions
-from rag_eval.scoring.scorer import Completeness, Scorecard
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.gold_impact import GateTurn, GoldChange
-    from rag_eval.analysis.policy_changes import PolicyChange
+from rag_eval.scoring import Completeness, Scorecard
 
 FORMAT = 1
 _WHOLE_SLICES = 200

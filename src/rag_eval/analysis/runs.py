@@ -27,8 +27,7 @@ from rag_eval.gates.regression import compare_two_sided
 from rag_eval.gates.results import Question
 from rag_eval.gates.weighted_score import Front, Weighted, front, weighted
 from rag_eval.metrics import METRICS, find, measure
-from rag_eval.scoring import aggregations
-from rag_eval.scoring.scorer import Completeness
+from rag_eval.scoring import Completeness, aggregations
 from rag_eval.stats.intervals import interval
 from rag_eval.stats.tally import DECIMALS, JsonScore
 

@@ -21,8 +21,8 @@ from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.gates import MARGINS, Policy
 from rag_eval.gates.regression import ErrorRates, error_rates
 from rag_eval.metrics import Measure, measure
+from rag_eval.scoring import Completeness
 from rag_eval.scoring.case_scorer import metric_scorer
-from rag_eval.scoring.scorer import Completeness
 from rag_eval.stats.sampling import hash_order
 
 Row = dict[str, Any]

@@ -32,7 +32,7 @@ from rag_eval.readers.schema_validation import Contract
 from rag_eval.readers.source import checked_reader
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options
-from rag_eval.scoring.scorer import plain_question
+from rag_eval.scoring import plain_question
 from rag_eval.stats.sampling import hash_order
 
 Row = dict[str, Any]

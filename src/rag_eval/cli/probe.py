@@ -13,7 +13,7 @@ from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.rendering.comparison import render_probe
 from rag_eval.run.inputs import load_inputs
 from rag_eval.run.scored import score_run
-from rag_eval.scoring.scorer import QuestionIndex
+from rag_eval.scoring import QuestionIndex
 
 FORMATS = ("table", "markdown", "json")
 

@@ -28,8 +28,7 @@ from rag_eval.readers.gold_file import read_gold_as
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run.options import Options, headline
-from rag_eval.scoring import reference
-from rag_eval.scoring.scorer import QuestionIndex
+from rag_eval.scoring import QuestionIndex, reference
 
 # Functions import modules that load the metrics: `--format scores` and `--help` start in half the time.
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from rag_eval.engines import ExecutionOptions, work
 from rag_eval.errors import MissingExtra, RagEvalError
 from rag_eval.readers.problems import Unreadable
 from rag_eval.readers.source import Remote, is_url, open_regular
-from rag_eval.scoring.scorer import Scorer
+from rag_eval.scoring import Scorer
 
 _LEAST_STEP, _MOST_STEP = 4 << 20, 32 << 20  # bytes of a range
 _ROUNDS = 4  # ranges for each worker

@@ -25,7 +25,7 @@ from rag_eval.errors import UsageError
 from rag_eval.readers.jsonl import JsonLines, pair_finder, read_traces
 from rag_eval.readers.problems import ProblemCollector, Unreadable
 from rag_eval.readers.source import BOM, Digest, Reader, Remote, SourceFile
-from rag_eval.scoring.scorer import OutcomeLog, QuestionIndex, Scorer
+from rag_eval.scoring import OutcomeLog, QuestionIndex, Scorer
 
 _SETTLE = 1 << 16  # traces, until they replace earlier ones
 LARGE = 4 << 20

@@ -14,7 +14,7 @@ from msgspec import to_builtins
 
 from rag_eval.contract import Gold, Trace
 from rag_eval.metrics import column_of, single_score
-from rag_eval.scoring.scorer import QuestionIndex
+from rag_eval.scoring import QuestionIndex
 
 Row = dict[str, Any]
 _SPACE = re.compile(r"\s+")

@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 from rag_eval.gates.results import CaseScores, Layouts, MetricResult, Question, distinct
 from rag_eval.gates.selection import clusters
 from rag_eval.metrics import Measure, measure
-from rag_eval.scoring import aggregations
+from rag_eval.scoring import Completeness, aggregations
 from rag_eval.scoring.aggregations import FOLDS, MEANS, bounds, from_mean, interval_over_units
-from rag_eval.scoring.scorer import Completeness
 from rag_eval.stats import intervals
 from rag_eval.stats.intervals import BetweenRuns, Interval
 from rag_eval.stats.paired import Units

@@ -22,7 +22,7 @@ from rag_eval.errors import Finding, Level
 from rag_eval.gates import BOUNDS, Gate, Policy
 from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
-from rag_eval.scoring.scorer import CITES_ALL, SAYS_ALL, CaseOutcome
+from rag_eval.scoring import CITES_ALL, SAYS_ALL, CaseOutcome
 from rag_eval.stats.tally import Score
 
 WHOLE_RUN_CHECKS = tuple(

@@ -16,8 +16,8 @@ from rag_eval.gates.regression import by_comparison, judge_regressions
 from rag_eval.gates.results import MetricResult, Question, Scores
 from rag_eval.gates.selection import expand_slice, slices_of
 from rag_eval.metrics import METRICS, Measure, measure
+from rag_eval.scoring import Scorecard
 from rag_eval.scoring.aggregations import FOLDS
-from rag_eval.scoring.scorer import Scorecard
 from rag_eval.stats.intervals import Interval
 from rag_eval.stats.tally import Tally, Value, tally
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rag_eval.contract import Gold, Trace, inline_citations
 from rag_eval.importers import Account, ImportInputs, Numbered, Row
 from rag_eval.importers.conversion import Conversion
-from rag_eval.scoring.scorer import QuestionIndex
+from rag_eval.scoring import QuestionIndex
 
 _IDS = ("qid", "q_id", "case_id")
 _NO_QID = "Ask the questions of the gold set, to the letter."

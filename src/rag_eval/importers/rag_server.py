@@ -18,7 +18,7 @@ from rag_eval.gates.results import MOST, MetricResult, QuestionList
 from rag_eval.importers import Account, ImportInputs, Numbered, Row, gold_row
 from rag_eval.importers.unwrap import as_dict
 from rag_eval.metrics import Measure, find, measure
-from rag_eval.scoring.scorer import Completeness
+from rag_eval.scoring import Completeness
 
 _GOLD_NAMES = {
     "id": "qid", "answer": "expected_answer", "expected_answer": "expected_answer", "gold_doc_ids": "relevant_docs",

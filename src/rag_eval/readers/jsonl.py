@@ -19,7 +19,7 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.schema_validation import Contract, RowError
 from rag_eval.readers.source import Digest, Reader, SourceFile
 from rag_eval.readers.strict_json import JsonError
-from rag_eval.scoring.scorer import QuestionIndex
+from rag_eval.scoring import QuestionIndex
 
 Row = dict[str, Any]
 DUPLICATE_QID_HINT = "Give every question its own qid."

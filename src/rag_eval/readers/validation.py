@@ -23,7 +23,7 @@ from rag_eval.readers.report_file import read_report
 from rag_eval.readers.run_file import read_json, read_sidecar
 from rag_eval.readers.signoff_record import Record
 from rag_eval.readers.source import Reader
-from rag_eval.scoring.scorer import UNNAMED, is_named
+from rag_eval.scoring import UNNAMED, is_named
 
 _NAMED = {
     "gold": re.compile(r"(^|[/._-])(gold|qaset)", re.IGNORECASE),

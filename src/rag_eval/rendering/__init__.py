@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from rag_eval.analysis.case_details import Details
-    from rag_eval.analysis.report import Report
-    from rag_eval.rendering.document import Section, TextFormatter
+from rag_eval.analysis.case_details import Details
+from rag_eval.analysis.report import Report
+from rag_eval.rendering.document import Section, TextFormatter
 
 # The first entry is a module with a function of a report, loaded at first use; the second is the file that ``--out``
 # writes.

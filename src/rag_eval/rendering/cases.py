@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from rag_eval.analysis.report import Report
 from rag_eval.cases import GOOD, MEANING, STAGE
 from rag_eval.common.escaping import csv_text, quantity, some, spreadsheet
 from rag_eval.gates.evidence import count_questions, has_several_runs
-from rag_eval.gates.results import score_splitter
+from rag_eval.gates.results import Question, score_splitter
 from rag_eval.metrics import METRICS, column_of, single_score
 from rag_eval.rendering.document import (
     COMMIT,
     PLAIN,
+    Block,
     Paragraph,
     Table,
     TextFormatter,
@@ -21,11 +22,6 @@ from rag_eval.rendering.document import (
     more,
     paragraphs,
 )
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
-    from rag_eval.gates.results import Question
-    from rag_eval.rendering.document import Block
 
 _FAILING, _CONVERSATIONS, _NAMED, _DIGITS = 10, 20, 5, 15
 _QID, _RUN, _TEXT = 40, 24, 80

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rag_eval.analysis.runs import AllOfK, BaseDifference, Cell, Repeats, Row, SideBySide, Spread, Standing
+from rag_eval.analysis.sensitivity import Move, Probe, Probed, Rate
 from rag_eval.common.escaping import csv_text, json_text, quantity, some, spreadsheet
 from rag_eval.common.version import __version__
 from rag_eval.gates import SPENDING
+from rag_eval.gates.weighted_score import Front
 from rag_eval.rendering import write_page
 from rag_eval.rendering.document import (
     WIDE,
@@ -29,13 +32,7 @@ from rag_eval.rendering.document import (
 )
 from rag_eval.stats.tally import as_fraction
 
-if TYPE_CHECKING:
-    from rag_eval.analysis.runs import AllOfK, BaseDifference, Cell, Repeats, Row, SideBySide, Spread, Standing
-    from rag_eval.analysis.sensitivity import Move, Probe, Probed, Rate
-    from rag_eval.gates.weighted_score import Front
-
-    Name = Callable[[str], str]
-
+Name = Callable[[str], str]
 FORMAT = 1
 _FLAKY, _TEXT = 50, 60
 _FLIPS, _REFUSED = 20, 10

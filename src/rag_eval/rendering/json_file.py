@@ -10,8 +10,6 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from rag_eval.analysis.gold_impact import GateTurn, GoldChange
-from rag_eval.analysis.policy_changes import PolicyChange
 from rag_eval.analysis.report import FORMAT, Report
 from rag_eval.common.escaping import as_objects, json_source
 from rag_eval.gates.results import Question, QuestionList, QuestionRow, Scores, score_splitter
@@ -20,8 +18,6 @@ from rag_eval.stats.tally import JsonScore
 
 _SHARED = 20_000
 """The number of different sets of shared scores that are remembered."""
-_LATE_TYPES = {"GateTurn": GateTurn, "GoldChange": GoldChange, "PolicyChange": PolicyChange}
-"""Types of fields that the module of the report imports only for type checkers."""
 
 
 def render(report: Report) -> str:
@@ -131,5 +127,5 @@ def _converted(kind: Any, value: Any) -> Any:
 @cache
 def _types(kind: Any) -> dict[str, Any]:
     """Return the types of the fields of a named tuple, without their None."""
-    types = get_type_hints(kind, localns=_LATE_TYPES).items()
+    types = get_type_hints(kind).items()
     return {name: get_args(hint)[0] if isinstance(hint, UnionType) else hint for name, hint in types}

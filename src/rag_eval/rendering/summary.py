@@ -6,31 +6,29 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from rag_eval.analysis.report import Report
 from rag_eval.cases import ABSENT
 from rag_eval.common.escaping import quantity
-from rag_eval.gates import FULL
+from rag_eval.errors import Finding
+from rag_eval.gates import FULL, GateResult
 from rag_eval.rendering.cases import count_cases, signed_label
 from rag_eval.rendering.document import (
     COMMIT,
     PLAIN,
+    Block,
     Bullets,
     ListItem,
     Paragraph,
     Table,
+    TextFormatter,
     bullets,
     more,
     paragraphs,
     table_of,
 )
 from rag_eval.rendering.gates_table import by_severity, reason
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
-    from rag_eval.errors import Finding
-    from rag_eval.gates import GateResult
-    from rag_eval.rendering.document import Block, TextFormatter
 
 T = TypeVar("T")
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 from wcwidth import wcswidth
 
+from rag_eval.analysis.report import Report
 from rag_eval.common.escaping import log_line, one_line, quantity
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.rendering import cases, gates_table, metrics_tables, summary
-from rag_eval.rendering.document import PLAIN, Paragraph, Table
-
-if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
-    from rag_eval.rendering.document import Block, Section
+from rag_eval.rendering.document import PLAIN, Block, Paragraph, Section, Table
 
 _WIDTH = 100
 _GAP, _NARROWEST = 2, 12

@@ -23,7 +23,7 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.readers.strict_json import JsonError, decode
 from rag_eval.run.authority import Authority
-from rag_eval.scoring.scorer import plain_question
+from rag_eval.scoring import plain_question
 
 _NAMED = 5
 _SHARED = 10  # per cent of the smaller gold set; two systems may both ask a common question

@@ -24,8 +24,8 @@ from rag_eval.readers.gold_file import GoldSet
 from rag_eval.readers.jsonl import read_traces
 from rag_eval.readers.run_file import sidecar_of
 from rag_eval.run.inputs import Inputs, read_run_json
+from rag_eval.scoring import QuestionIndex, Scorecard, other_question
 from rag_eval.scoring.case_scorer import metric_scorer
-from rag_eval.scoring.scorer import QuestionIndex, Scorecard, other_question
 from rag_eval.stats.sampling import sample_positions
 
 RunJson = Mapping[str, Any] | None

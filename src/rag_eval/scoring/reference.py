@@ -14,7 +14,7 @@ from msgspec import Struct, msgpack
 
 from rag_eval.contract import Answer, Gold, Trace
 from rag_eval.errors import UsageError
-from rag_eval.scoring.scorer import BaseCaseScorer, CaseOutcome, PairTrace, Scorecard, Scorer, Scores
+from rag_eval.scoring import BaseCaseScorer, CaseOutcome, PairTrace, Scorecard, Scorer, Scores
 from rag_eval.textual.tokens import holds_any
 
 DEFAULT_GATES = {"precision": "0.80", "chr": "0.75", "under": "0.05", "over": "0.10"}
