@@ -9,9 +9,9 @@ from pathlib import Path
 
 from rag_eval.analysis import gold_impact
 from rag_eval.cases import GOOD
-from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity
 from rag_eval.common.paths import from_here, nearest_gates
+from rag_eval.common.reading import Digests
 from rag_eval.contract import DEFAULT_TRACE
 from rag_eval.errors import InputError, RagEvalError
 from rag_eval.git.plumbing import Git

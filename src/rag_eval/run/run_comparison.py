@@ -11,9 +11,9 @@ from typing import Any
 from rag_eval.analysis.history import gated_metrics
 from rag_eval.analysis.report import Report
 from rag_eval.analysis.runs import Column, Repeats, SideBySide, labels_are_comparable, repeats, shared, side_by_side
-from rag_eval.common.digests import Digests
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.common.paths import nearest_gates
+from rag_eval.common.reading import Digests
 from rag_eval.errors import UsageError
 from rag_eval.gates.results import Question
 from rag_eval.readers.report_file import check_scores, read_report

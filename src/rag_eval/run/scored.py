@@ -12,7 +12,7 @@ import msgspec
 from rag_eval.analysis.report import Context, Earlier, Input, Report, build_report, evidence_of
 from rag_eval.cases import ABSENT, REFUSED, UNRETRIEVED, Case
 from rag_eval.cases.ranking import evidence_level
-from rag_eval.common.digests import by_line_ends
+from rag_eval.common.reading import by_line_ends
 from rag_eval.contract import Trace
 from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import Finding

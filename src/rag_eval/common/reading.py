@@ -1,16 +1,48 @@
-"""The progress of reading, on a terminal."""
+"""How files are read: sha256 digests, and the progress on a terminal."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from hashlib import sha256
 from time import monotonic
 from typing import Any, TextIO
 
 _PATIENCE, _PAUSE = 1.0, 0.2  # seconds until the first line, and between two
 _BAR = 24
 _MB = 1_000_000
+
+
+class Digests:
+    """sha256 of the files that are read, by their role."""
+
+    def __init__(self) -> None:
+        self._begun: dict[str, tuple[str, Any]] = {}
+
+    def of(self, role: str, path: str) -> Any:
+        """Return a digest that is updated with the bytes of ``path``."""
+        self._begun[role] = path, sha256()
+        return self._begun[role][1]
+
+    def record(self, role: str, path: str, digest: str) -> None:
+        """Record the digest, in hex, of a file that was read elsewhere."""
+        self._begun[role] = path, digest
+
+    def hex(self, role: str) -> str:
+        """Return the digest of the bytes read so far for ``role``, in hex."""
+        digest = self._begun[role][1]
+        return digest if isinstance(digest, str) else str(digest.hexdigest())
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return role, path and hex digest of each file."""
+        return [(role, path, self.hex(role)) for role, (path, _) in self._begun.items()]
+
+
+def by_line_ends(data: bytes) -> Iterator[str]:
+    """Return the sha256, in hex, of bytes with LF and with CRLF, which git may change on checkout."""
+    plain = data.replace(b"\r\n", b"\n")
+    return (sha256(form).hexdigest() for form in (plain, plain.replace(b"\n", b"\r\n")))
 
 
 class Watch:
