@@ -19,7 +19,7 @@ from msgspec import Meta
 from cases import ROOT
 from depth import examples
 from rag_eval.common.json_schema import is_valid
-from rag_eval.contract.gold import NOT_BLANK
+from rag_eval.contract.records import NOT_BLANK
 from rag_eval.readers.jsonl import JsonLines
 from rag_eval.readers.strict_json import DECODER, TRACE_DECODER, JsonError, parse
 from reading import SCHEMAS, element, full, gold, trace

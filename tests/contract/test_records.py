@@ -9,7 +9,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from rag_eval.contract.gold import without_unknown
+from rag_eval.contract.records import without_unknown
 from reading import SCHEMAS, full, gold, trace
 from seams import Gold, Trace
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from rag_eval.contract.trace import inline_citations, without_citations
+from rag_eval.contract.records import inline_citations, without_citations
 from rag_eval.textual.grounding import ground, makes
 from rag_eval.textual.leaks import leaks_of, suspects
 from rag_eval.textual.refusals import recognise, says_nothing

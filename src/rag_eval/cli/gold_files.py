@@ -22,7 +22,7 @@ from rag_eval.common.escaping import markdown, one_line, quantity, quoted
 from rag_eval.common.paths import from_here, nearest_gates, shell_line
 from rag_eval.common.writing import write_data, write_json
 from rag_eval.contract import Chunk
-from rag_eval.contract.gold import without_unknown
+from rag_eval.contract.records import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
 from rag_eval.git.snapshots import NOTHING
 from rag_eval.gold.inventory import TAG, counts_of, freeze, manifest_fault

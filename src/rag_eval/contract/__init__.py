@@ -2,8 +2,24 @@
 
 from collections.abc import Iterator
 
-from rag_eval.contract.gold import Attack, Fact, Gold, Section, Support, item_hash
-from rag_eval.contract.settings import (
+from rag_eval.contract.records import (
+    Answer,
+    Attack,
+    Chunk,
+    Fact,
+    Gold,
+    Guardrail,
+    Retrieval,
+    Scope,
+    Section,
+    Support,
+    Trace,
+    Usage,
+    inline_citations,
+    item_hash,
+    without_citations,
+)
+from rag_eval.contract import (
     DEFAULT_GOLD,
     DEFAULT_TRACE,
     Grounding,
@@ -12,17 +28,6 @@ from rag_eval.contract.settings import (
     Relevance,
     Safety,
     Settings,
-)
-from rag_eval.contract.trace import (
-    Answer,
-    Chunk,
-    Guardrail,
-    Retrieval,
-    Scope,
-    Trace,
-    Usage,
-    inline_citations,
-    without_citations,
 )
 
 __all__ = [

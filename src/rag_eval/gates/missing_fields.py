@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from rag_eval.cases import REFUSED, Case
 from rag_eval.contract import Answer, Chunk, Gold, Guardrail, Scope, Settings, Trace, Usage
-from rag_eval.contract.settings import MOST, Verdict
+from rag_eval.contract import MOST, Verdict
 from rag_eval.errors import Finding
 from rag_eval.gates import BOUNDS, Policy
 from rag_eval.gates.integrity import can_fail

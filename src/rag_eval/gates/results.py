@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quoted
-from rag_eval.contract.gold import LARGEST, Count
+from rag_eval.contract.records import LARGEST, Count
 from rag_eval.metrics import Metric, of_column
 from rag_eval.stats.tally import JsonScore, Score, Value, json_score
 

@@ -10,7 +10,7 @@ from statistics import median, variance
 from typing import Any, NamedTuple
 
 from rag_eval.common.escaping import one_line, quantity, quoted
-from rag_eval.contract.settings import MOST, SCORES, digest_of
+from rag_eval.contract import MOST, SCORES, digest_of
 from rag_eval.llm_judge import AnswerToJudge, Label, Scale
 from rag_eval.rendering.terminal import grid
 from rag_eval.stats.agreement import (

@@ -15,7 +15,7 @@ from operator import mul
 from typing import Any
 
 from rag_eval.cases import Case
-from rag_eval.contract.settings import MOST
+from rag_eval.contract import MOST
 from rag_eval.metrics._metric import metric
 from rag_eval.stats.tally import DECIMALS, Ratio
 from rag_eval.textual.tokens import passage, tokens

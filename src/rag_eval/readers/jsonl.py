@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rag_eval.common.escaping import quoted
 from rag_eval.common.json_schema import is_valid
 from rag_eval.contract import Gold, Trace
-from rag_eval.contract.gold import known_fields, without_unknown
+from rag_eval.contract.records import known_fields, without_unknown
 from rag_eval.readers import strict_json
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.schema_validation import Contract, RowError

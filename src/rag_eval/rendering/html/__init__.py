@@ -15,7 +15,7 @@ from rag_eval.analysis.runs import Repeats, SideBySide
 from rag_eval.cases import GOOD, MEANING, STAGE
 from rag_eval.common.escaping import hypertext, one_line, quantity
 from rag_eval.common.version import __version__
-from rag_eval.contract.settings import MOST
+from rag_eval.contract import MOST
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.gates.results import Question
 from rag_eval.rendering import cases, gates_table, metrics_tables, summary
