@@ -3,8 +3,7 @@
 import json
 from pathlib import Path
 
-from rag_eval.contract import Judge
-from rag_eval.contract import parse_reply, verdict_hash
+from rag_eval.contract import Judge, parse_reply, verdict_hash
 from seams import Case, Gold, Grounding, Safety, Settings, Trace
 
 ROOT = Path(__file__).parent.parent

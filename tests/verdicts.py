@@ -2,8 +2,7 @@
 
 import json
 
-from rag_eval.contract import Judge
-from rag_eval.contract import digest_of, verdict_hash
+from rag_eval.contract import Judge, digest_of, verdict_hash
 
 JUDGE = {"model": "judge-1", "prompt": "sha256:aa", "rubric": "sha256:bb"}
 ITEM = {"answerable": True, "gold_claim_substr": [], "gold_citations": ["m#1"]}

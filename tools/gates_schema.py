@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rag_eval.contract import Grounding
-from rag_eval.contract import SCORES
+from rag_eval.contract import SCORES, Grounding
 from rag_eval.gates import QUALITY, SPENDING, TESTS, WEIGHTS
 from rag_eval.gold.signoff.identity import LEVELS
 from rag_eval.metrics import ALIASES, METRICS, Metric

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from cases import write_rows
-from rag_eval.contract import Judge
-from rag_eval.contract import digest_of, parse_reply
+from rag_eval.contract import Judge, digest_of, parse_reply
 from verdicts import JUDGE, gold_of, trace_of, verdict_row, verdict_rows
 
 GATE = "gates: {precision: {min: 0.8}, judge_groundedness: {min: 4}, judge_correctness: {min: 4, severity: warning}}\n"

@@ -24,8 +24,7 @@ from rag_eval.cases.ranking import (
     section_of,
     sections_of,
 )
-from rag_eval.contract import Attack, Chunk, Gold, Guardrail, Settings, Trace, without_citations
-from rag_eval.contract import Verdict, verdict_hash
+from rag_eval.contract import Attack, Chunk, Gold, Guardrail, Settings, Trace, Verdict, verdict_hash, without_citations
 from rag_eval.textual.tokens import holds_any, passage
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from rag_eval.common.escaping import json_text, quantity, quoted
 from rag_eval.common.paths import nearest_gates, shell_line
 from rag_eval.common.version import __version__
 from rag_eval.common.writing import with_line, write, write_data
-from rag_eval.contract import Judge
-from rag_eval.contract import SCORE_OF, SCORES, digest_of
+from rag_eval.contract import SCORE_OF, SCORES, Judge, digest_of
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.gates import Calibration, Policy
 from rag_eval.gates.selection import is_field, slices_of

@@ -12,8 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Grounding, Judge, Relevance, Safety, Settings
-from rag_eval.contract import Verdict
+from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Grounding, Judge, Relevance, Safety, Settings, Verdict
 from rag_eval.errors import Finding
 from rag_eval.metrics import Measure, Metric, measure
 from rag_eval.scoring.reference import CEILINGS, DEFAULT_GATES, FLOORS

@@ -15,8 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_eval.cases import REFUSED, Case
-from rag_eval.contract import Answer, Chunk, Gold, Guardrail, Scope, Settings, Trace, Usage
-from rag_eval.contract import MOST, Verdict
+from rag_eval.contract import MOST, Answer, Chunk, Gold, Guardrail, Scope, Settings, Trace, Usage, Verdict
 from rag_eval.errors import Finding
 from rag_eval.gates import BOUNDS, Policy
 from rag_eval.gates.integrity import can_fail

@@ -12,8 +12,7 @@ from rag_eval.analysis.policy_changes import changes
 from rag_eval.analysis.report import rejudge
 from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.paths import GATES_FILES
-from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
-from rag_eval.contract import Verdict, parse_reply
+from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings, Verdict, parse_reply
 from rag_eval.errors import Finding, Level, Note
 from rag_eval.gates import Policy
 from rag_eval.gates.integrity import at_levels, commit_of, levels_of

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 from rag_eval.collecting.request_map import RequestMap
 from rag_eval.collecting.systems import HttpSystem
 from rag_eval.common.escaping import quoted
-from rag_eval.contract import Judge
-from rag_eval.contract import MOST, SCORES, digest_of, parse_reply, verdict_hash
+from rag_eval.contract import MOST, SCORES, Judge, digest_of, parse_reply, verdict_hash
 from rag_eval.errors import UsageError
 from rag_eval.importers import ImportInputs
 from rag_eval.importers.documents import csv_rows, objects

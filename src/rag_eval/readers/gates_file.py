@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.common.escaping import one_line, quoted, quoted_name
 from rag_eval.common.reading import Digests
-from rag_eval.contract import Grounding, Judge, Relevance, Safety
-from rag_eval.contract import SCORE_OF, SCORES, digest_of, parse_reply, verdict_hash
+from rag_eval.contract import (
+    SCORE_OF,
+    SCORES,
+    Grounding,
+    Judge,
+    Relevance,
+    Safety,
+    digest_of,
+    parse_reply,
+    verdict_hash,
+)
 from rag_eval.errors import MissingExtra
 from rag_eval.gates import (
     BOUNDS,

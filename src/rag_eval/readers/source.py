@@ -17,8 +17,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol, Self
 
 from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import GATES_FILES, misread_names
-from rag_eval.contract import Limits
-from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE
+from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Limits
 from rag_eval.errors import MissingExtra, UsageError
 from rag_eval.readers.problems import ProblemCollector, Unreadable
 
