@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "src")]
 
 from e2e.chromium import chromium  # noqa: E402
 from rag_eval.rendering import render  # noqa: E402
-from rag_eval.rendering.json_file import from_json  # noqa: E402
+from rag_eval.rendering.data_formats import from_json  # noqa: E402
 
 SIZES = (100, 1_000, 10_000)
 LABELS = ("OK", "OK", "OK", "OK", "REFUSAL_OK", "NOT_RETRIEVED", "WRONG_CLAIM", "HALLUCINATION")

@@ -42,7 +42,7 @@ from rag_eval.readers.source import Reader
 from rag_eval.readers.yaml_file import YamlError
 from rag_eval.readers.yaml_file import parse as parse_yaml
 from rag_eval.rendering import RENDERERS, render
-from rag_eval.rendering.json_file import from_json
+from rag_eval.rendering.data_formats import from_json
 from rag_eval.run.authority import authority_from_git
 from rag_eval.scoring import Completeness, aggregations
 from rag_eval.scoring.aggregations import FOLDS

@@ -65,7 +65,7 @@ class Report(AnalysisReport):
             >>> score("examples/quickstart/gold.jsonl", "examples/quickstart/good.jsonl").to_dict()["verdict"]
             'passed'
         """
-        from rag_eval.rendering.json_file import render as as_text
+        from rag_eval.rendering.data_formats import render_json as as_text
 
         value: dict[str, Any] = json.loads(as_text(self))
         return value

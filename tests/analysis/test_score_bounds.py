@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.gates.results import QuestionRow, impossible
-from rag_eval.rendering.json_file import QuestionConverter
+from rag_eval.rendering.data_formats import QuestionConverter
 from runs import question
 
 GOOD = {"precision": 1.0, "over_refusal": 0.0, "mrr": 0.5, "recall@5": 1.0, "latency_total_ms": 1e15, "of_later": -9.0}

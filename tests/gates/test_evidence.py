@@ -13,7 +13,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from rag_eval.gates.evidence import pair_cases
 from rag_eval.gates.results import QuestionRow
-from rag_eval.rendering.json_file import QuestionConverter
+from rag_eval.rendering.data_formats import QuestionConverter
 from runs import evidence, question, questions
 from seams import enclosed, folded, measure
 

@@ -17,7 +17,7 @@ from hostile import PIECES, TEXTS, replaced
 from html_page import Page, local, said
 from rag_eval import api
 from rag_eval.analysis.case_details import CaseDetails, Source
-from rag_eval.rendering import cases, gates_table, summary
+from rag_eval.rendering import gates_table, results, summary
 from rag_eval.rendering.html import element, plots
 from rag_eval.rendering.html.element import Markup, tag
 from rag_eval.rendering.html.plots import PlotRow
@@ -241,14 +241,14 @@ def test_details_without_an_html_report_are_refused(capsys):
 
 def test_every_case_has_a_row_failing_ones_first(report, page):
     rows = page.rows()
-    ordered = cases.by_urgency(report)
+    ordered = results.by_urgency(report)
     assert [row[0] for row in rows] == [element.visible(question.qid) for question in ordered]
     texts = {element.visible(question.question) for question in ordered}
     assert all(texts & set(row) for row in rows)
     failing = [question.label not in GOOD for question in ordered]
     assert failing == sorted(failing, reverse=True)
     assert sorted(map(str, ordered)) == sorted(map(str, report.questions))
-    assert all(cases.by_urgency(report, limit) == ordered[:limit] for limit in range(len(ordered) + 2))
+    assert all(results.by_urgency(report, limit) == ordered[:limit] for limit in range(len(ordered) + 2))
 
 
 def test_a_search_engine_is_right_if_it_retrieves_the_evidence():
@@ -259,8 +259,8 @@ def test_a_search_engine_is_right_if_it_retrieves_the_evidence():
     questions = [value["questions"][0] | {"qid": qid, "label": label} for qid, label in rows.items()]
     counted = {"questions": questions, "labels": dict.fromkeys(rows.values(), 1)}
     report = from_json(value | counted | {"gates": [gate], "flips": []})
-    assert [question.qid for question in cases.by_urgency(report)] == ["Q2", "Q1"]
-    signs = [cases.signed_label(label, element.FORMATTER) for label in rows.values()]
+    assert [question.qid for question in results.by_urgency(report)] == ["Q2", "Q1"]
+    signs = [results.signed_label(label, element.FORMATTER) for label in rows.values()]
     assert ["passed" in signs[0], "failed" in signs[1]] == [True, True]
 
 
@@ -284,7 +284,7 @@ def test_nothing_is_cut_but_single_strings():
 def test_the_same_report_gives_the_same_bytes(tmp_path):
     write_rows(tmp_path / "report.json", [report_of("compared")])
     code = (
-        "import json, sys; from rag_eval.rendering import render; from rag_eval.rendering.json_file import from_json;"
+        "import json, sys; from rag_eval.rendering import data_formats, render; from_json = data_formats.from_json;"
         "sys.stdout.buffer.write(render(from_json(json.load(open(sys.argv[1]))), 'html').encode())"
     )
     runs = {

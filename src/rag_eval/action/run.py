@@ -38,7 +38,7 @@ from rag_eval.github import posting
 from rag_eval.github.api import GitHub, Network
 from rag_eval.github.posting import Annotation, CommentBody, marker
 from rag_eval.rendering import RENDERERS, files, markdown, render, summary
-from rag_eval.rendering.ci_formats import of_findings, of_gates, of_questions
+from rag_eval.rendering.data_formats import of_findings, of_gates, of_questions
 from rag_eval.run.authority import WorkTree
 from rag_eval.run.details import details_of
 from rag_eval.run.options import Options

@@ -22,7 +22,7 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import decode_exactly
 from rag_eval.readers.schema_validation import Contract
 from rag_eval.readers.source import Reader
-from rag_eval.rendering.json_file import QuestionConverter, from_json
+from rag_eval.rendering.data_formats import QuestionConverter, from_json
 
 _BATCH = 1_000
 _LABELS = ("label", "coarse_label")

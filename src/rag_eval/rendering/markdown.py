@@ -9,7 +9,7 @@ from rag_eval.analysis.report import Report
 from rag_eval.common.escaping import markdown as safe
 from rag_eval.common.escaping import one_line, prose, quantity, untabled
 from rag_eval.errors import InputError
-from rag_eval.rendering import cases, gates_table, metrics_tables, summary
+from rag_eval.rendering import gates_table, results, summary
 from rag_eval.rendering.document import Block, Paragraph, Section, Table, TextFormatter
 
 _Size = Callable[[str], int]
@@ -165,14 +165,14 @@ def _render(report: Report, gates: str, questions: int, *, by_slice: bool = True
         write_blocks(summary.authority(report, FORMATTER)),
         gates,
         _titled(summary.FINDINGS, summary.findings(report, FORMATTER)),
-        write_blocks(cases.failing(report, FORMATTER, brief=not whole)),
+        write_blocks(results.failing(report, FORMATTER, brief=not whole)),
         _titled(summary.DIAGNOSIS, summary.diagnosis(report, FORMATTER)),
         _titled(summary.POLICY, summary.policy(report, FORMATTER)),
         write_blocks((summary.gold if whole else summary.gold_counts)(report, FORMATTER)),
-        write_blocks(cases.effects(report, FORMATTER)) if whole else "",
+        write_blocks(results.effects(report, FORMATTER)) if whole else "",
         f"**Completeness.** {summary.completeness(report)}",
         _titled(summary.NOTES, summary.notes(report, FORMATTER)),
-        write_blocks(metrics_tables.worst_slices(report, FORMATTER)) if whole else "",
+        write_blocks(results.worst_slices(report, FORMATTER)) if whole else "",
     ]
     parts += _folded_parts(report, questions, by_slice=by_slice) if whole else [_CUT]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -185,15 +185,15 @@ def _head(report: Report) -> str:
 
 def _folded_parts(report: Report, questions: int, *, by_slice: bool) -> list[str]:
     metrics = []
-    for group in metrics_tables.by_group(report, FORMATTER):
+    for group in results.by_group(report, FORMATTER):
         metrics += [f"**{prose(group.title)}**: {_escaped(group.about)}", write_blocks(group.tables)]
-    metrics += [_escaped(text)] if (text := metrics_tables.without_cases(report)) else []
+    metrics += [_escaped(text)] if (text := results.without_cases(report)) else []
     parts = [folded("All metrics", "\n\n".join(metrics))]
-    parts.append(write_blocks(cases.conversations(report, FORMATTER)))
+    parts.append(write_blocks(results.conversations(report, FORMATTER)))
     if report.slices:
-        every = write_blocks(metrics_tables.all_by_slice(report, FORMATTER)) if by_slice else ""
+        every = write_blocks(results.all_by_slice(report, FORMATTER)) if by_slice else ""
         parts.append(folded(f"Every metric by slice ({len(report.slices)})", every) if by_slice else _NO_SLICES)
-    shown = write_blocks(cases.questions(report, FORMATTER, questions))
+    shown = write_blocks(results.questions(report, FORMATTER, questions))
     parts.append(folded(f"Questions ({len(report.questions)})", shown))
     return [*parts, folded("Provenance", write_blocks(summary.provenance(report, FORMATTER)))]
 

@@ -13,7 +13,6 @@ from rag_eval.cases import ABSENT
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import Finding
 from rag_eval.gates import FULL, GateResult
-from rag_eval.rendering.cases import count_cases, signed_label
 from rag_eval.rendering.document import (
     COMMIT,
     PLAIN,
@@ -29,6 +28,7 @@ from rag_eval.rendering.document import (
     table_of,
 )
 from rag_eval.rendering.gates_table import by_severity, reason
+from rag_eval.rendering.results import count_cases, signed_label
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from wcwidth import wcswidth
 from rag_eval.analysis.report import Report
 from rag_eval.common.escaping import log_line, one_line, quantity
 from rag_eval.gates.evidence import has_several_runs
-from rag_eval.rendering import cases, gates_table, metrics_tables, summary
+from rag_eval.rendering import gates_table, results, summary
 from rag_eval.rendering.document import PLAIN, Block, Paragraph, Section, Table
 
 _WIDTH = 100
@@ -147,20 +147,20 @@ def render(report: Report, *, verbose: bool = False, by: bool = False, in_python
         write_blocks(summary.authority(report, PLAIN)),
         write_blocks(gates_table.gates(report, PLAIN, _MOST if verbose else _SHOWN, only_broken=not verbose)),
         write_blocks(summary.findings(report, PLAIN)),
-        write_blocks(cases.failing(report, PLAIN, _ALL if verbose else _QUESTIONS)),
+        write_blocks(results.failing(report, PLAIN, _ALL if verbose else _QUESTIONS)),
         _titled(summary.POLICY, summary.policy(report, PLAIN)),
         write_blocks(summary.gold(report, PLAIN)),
         _titled(summary.NOTES, summary.notes(report, PLAIN) if in_python else []),
-        write_blocks(cases.effects(report, PLAIN)),
+        write_blocks(results.effects(report, PLAIN)),
         _titled("Likely causes", summary.diagnosis(report, PLAIN, brief=not verbose)),
     ]
     if verbose:
-        parts += [_wrapped(summary.completeness(report)), write_blocks(metrics_tables.worst_slices(report, PLAIN))]
-        for group in metrics_tables.by_group(report, PLAIN):
+        parts += [_wrapped(summary.completeness(report)), write_blocks(results.worst_slices(report, PLAIN))]
+        for group in results.by_group(report, PLAIN):
             parts.append(f"{_wrapped(f'{group.title}: {group.about}')}\n{write_blocks(group.tables)}")
-        parts.append(_wrapped(metrics_tables.without_cases(report)))
+        parts.append(_wrapped(results.without_cases(report)))
     if (verbose or by) and report.slices:
-        parts.append(write_blocks([*cases.conversations(report, PLAIN), *metrics_tables.all_by_slice(report, PLAIN)]))
+        parts.append(write_blocks([*results.conversations(report, PLAIN), *results.all_by_slice(report, PLAIN)]))
     if not verbose:
         everything = "rag_eval.render(report, verbose=True)" if in_python else "rag-eval score -v"
         valued = [result for result in report.metrics.values() if result.n]

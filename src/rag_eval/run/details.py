@@ -17,7 +17,7 @@ from rag_eval.errors import UsageError
 from rag_eval.gates.results import Question
 from rag_eval.readers.gold_file import read_entries
 from rag_eval.readers.jsonl import read_trace_rows
-from rag_eval.rendering.cases import by_urgency
+from rag_eval.rendering.results import by_urgency
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options
 

@@ -18,7 +18,7 @@ from rag_eval.common.version import __version__
 from rag_eval.contract import MOST
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.gates.results import Question
-from rag_eval.rendering import cases, gates_table, metrics_tables, summary
+from rag_eval.rendering import gates_table, results, summary
 from rag_eval.rendering import history as trend
 from rag_eval.rendering.comparison import repeats_sections, sections
 from rag_eval.rendering.document import COMMIT, Paragraph, Section, Table, bullets, paragraphs
@@ -62,9 +62,9 @@ def render(report: Report, details: Details | None = None) -> str:
     parts = {
         "findings": (summary.FINDINGS, write(summary.findings(report, FORMATTER, _ALL))),
         "diagnosis": (summary.DIAGNOSIS, write(summary.diagnosis(report, FORMATTER))),
-        "failing": ("What fails", write(cases.failing(report, FORMATTER))),
+        "failing": ("What fails", write(results.failing(report, FORMATTER))),
         "gates": ("Gates", join([*plots.gates(report), gates])),
-        "changed": ("What changed", write(cases.effects(report, FORMATTER))),
+        "changed": ("What changed", write(results.effects(report, FORMATTER))),
         "policy": (summary.POLICY, write(summary.policy(report, FORMATTER, _ALL))),
         "gold": ("Changes of the gold", write(summary.gold(report, FORMATTER, _ALL))),
         "completeness": ("Completeness", join(completeness)),
@@ -115,7 +115,7 @@ def _facts(report: Report) -> Markup:
     """Return the scored files: repository, commit, models, gold with its size, gates and baseline, as far as known."""
     run, ci, paths = report.run or {}, report.ci, report.paths
     models = run.get("models")
-    gold = f"{paths.get('gold', 'in memory')}, {cases.count_cases(report)}"
+    gold = f"{paths.get('gold', 'in memory')}, {results.count_cases(report)}"
     known = report.baseline
     baseline = (known.path, known.ref, known.commit[:COMMIT]) if known else ("none",)
     facts = {
@@ -138,7 +138,7 @@ def _facts(report: Report) -> Markup:
 def _slices(report: Report) -> Markup:
     if not report.slices:
         return NOTHING
-    worst = write([*metrics_tables.worst_slices(report, FORMATTER), *cases.conversations(report, FORMATTER)])
+    worst = write([*results.worst_slices(report, FORMATTER), *results.conversations(report, FORMATTER)])
     return join([worst, *plots.heat(report)])
 
 
@@ -146,9 +146,9 @@ def _metrics(report: Report) -> Markup:
     """Show every metric that has a value, folded by metric group, and the fields that the others need."""
     groups = [
         folded(visible(group.title), tag("p", group.about, class_="hint"), write(group.tables))
-        for group in metrics_tables.by_group(report, FORMATTER)
+        for group in results.by_group(report, FORMATTER)
     ]
-    return join([*groups, write(paragraphs(visible(metrics_tables.without_cases(report))))])
+    return join([*groups, write(paragraphs(visible(results.without_cases(report))))])
 
 
 def _provenance(report: Report) -> Markup:
@@ -181,11 +181,11 @@ class _Column(NamedTuple):
 def _questions(report: Report, details: Details) -> Markup:
     """Return the labels with their counts, the controls, and a table with a row for each case, with ``details`` two."""
     columns = _columns(report)
-    rows = [_row(item, columns, details.get((item.qid, item.run))) for item in cases.by_urgency(report)]
+    rows = [_row(item, columns, details.get((item.qid, item.run))) for item in results.by_urgency(report)]
     counts = Counter(question.label for question in report.questions)
     labels = [
-        [cases.signed_label(label, FORMATTER), f"{counts[label]:,}", STAGE.get(label, ""), MEANING[label]]
-        for label in cases.labels(report.questions)
+        [results.signed_label(label, FORMATTER), f"{counts[label]:,}", STAGE.get(label, ""), MEANING[label]]
+        for label in results.labels(report.questions)
     ]
     first = f" Only the first {len(details):,} of {len(rows):,} unfold, failing ones first."
     key = tag("p", f"{_KEY}{first if len(details) < len(rows) else ''}", class_="hint") if details else NOTHING
@@ -312,7 +312,7 @@ def _controls(report: Report, columns: Sequence[_Column]) -> list[Markup]:
     ]
     reset = tag("button", "Clear", type="button", id="clear")
     form = tag("form", search, *choices, reset, id="filters", hidden=True, role="search", aria_label="Cases")
-    return [form, tag("p", f"{cases.count_cases(report)}: all are shown.", id="count", role="status")]
+    return [form, tag("p", f"{results.count_cases(report)}: all are shown.", id="count", role="status")]
 
 
 def history_page(

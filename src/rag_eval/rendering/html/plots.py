@@ -14,7 +14,7 @@ from rag_eval.analysis.history import Series
 from rag_eval.analysis.report import Report
 from rag_eval.gates import MARGINS, SPENDING
 from rag_eval.gates.weighted_score import Front
-from rag_eval.rendering import metrics_tables
+from rag_eval.rendering import results
 from rag_eval.rendering.document import COMMIT, format_number, more, unit
 from rag_eval.rendering.gates_table import (
     ORIGINS,
@@ -328,14 +328,14 @@ def gates(report: Report) -> Iterator[Markup]:
 
 def heat(report: Report) -> Iterator[Markup]:
     """Yield a table for each field, of every metric by slice, coloured by the distance from the value of all cases."""
-    for field, parts in metrics_tables.by_field(report).items():
+    for field, parts in results.by_field(report).items():
         title, cut, parts = f"Every metric by {visible(field)}", len(parts) - MOST, parts[:MOST]
-        block = metrics_tables.table_of_slices(report, title, parts, FORMATTER)
+        block = results.table_of_slices(report, title, parts, FORMATTER)
         colours = (
-            [None, *(metrics_tables.shade(name, part.metrics.get(name), report.metrics[name]) for part in parts)]
-            for name in metrics_tables.valued(report, parts)
+            [None, *(results.shade(name, part.metrics.get(name), report.metrics[name]) for part in parts)]
+            for name in results.valued(report, parts)
         )
-        legend = write_blocks([*more(cut, "report.json"), *metrics_tables.legend_of_few(report, parts)])
+        legend = write_blocks([*more(cut, "report.json"), *results.legend_of_few(report, parts)])
         yield folded(title, tag("p", _HEAT, class_="hint"), table(block, colours, "heat"), legend)
 
 

@@ -9,7 +9,7 @@ import pytest
 from cases import gold_row, trace_row, write_rows
 from rag_eval import api
 from rag_eval.metrics import column_of
-from rag_eval.rendering import metrics_tables
+from rag_eval.rendering import results
 from rag_eval.rendering.document import PLAIN
 from seams import METRICS, PERSPECTIVES, MetricResult, measure, render
 
@@ -31,8 +31,8 @@ def test_every_metric_with_a_value_is_listed_under_its_group(tmp_path):
     report = scored(tmp_path)
     text = render(report, "markdown").partition("All metrics")[2].partition("</details>")[0]
     parts = re.split(r"^\*\*(\w+)\*\*: ", text, flags=re.MULTILINE)[1:]
-    results = dict(zip(parts[::2], parts[1::2], strict=True))
-    assert list(results) == [group.title for group in metrics_tables.by_group(report, PLAIN)]
+    groups = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert list(groups) == [group.title for group in results.by_group(report, PLAIN)]
     for name, result in report.metrics.items():
         ours = (
             name.partition("@")[0]
@@ -42,7 +42,7 @@ def test_every_metric_with_a_value_is_listed_under_its_group(tmp_path):
             else column_of(name)
         )
         shown = f"| `{ours}`"
-        assert not result.n or shown in results[result.perspective.capitalize()]
+        assert not result.n or shown in groups[result.perspective.capitalize()]
 
 
 def test_a_section_describes_its_metric_group(tmp_path):
@@ -52,15 +52,15 @@ def test_a_section_describes_its_metric_group(tmp_path):
 
 def test_metrics_without_data_are_counted(tmp_path):
     report = scored(tmp_path)
-    assert metrics_tables.without_cases(report).startswith(f"No data for {len(without_value(report))} metrics; ")
+    assert results.without_cases(report).startswith(f"No data for {len(without_value(report))} metrics; ")
     one = report._replace(metrics={"under_refusal": report.metrics["under_refusal"]})
-    assert metrics_tables.without_cases(one) == "No data for 1 metric; rag-eval metrics lists the fields that it needs."
+    assert results.without_cases(one) == "No data for 1 metric; rag-eval metrics lists the fields that it needs."
 
 
 def test_a_report_whose_metrics_all_have_values_names_no_missing_fields(tmp_path):
     report = scored(tmp_path)
     valued = {name: result for name, result in report.metrics.items() if result.n}
-    assert metrics_tables.without_cases(report._replace(metrics=valued)) == ""
+    assert results.without_cases(report._replace(metrics=valued)) == ""
     assert "*(empty)*" not in render(report._replace(metrics=valued), "markdown")
 
 
@@ -68,7 +68,7 @@ def test_a_report_whose_metrics_all_have_values_names_no_missing_fields(tmp_path
 def test_of_many_cutoffs_the_first_twenty_have_a_column(tmp_path, cutoffs, said):
     report = scored(tmp_path)
     metrics = {f"recall@{k}": report.metrics["recall@1"] for k in range(1, cutoffs + 1)}
-    [group] = metrics_tables.by_group(report._replace(metrics=metrics), PLAIN)
+    [group] = results.by_group(report._replace(metrics=metrics), PLAIN)
     [table] = group.tables
     columns = [f"@{k}" for k in range(1, 21)]
     assert table.headers == ["Metric", *columns, *said, "Cases", "Better"]
@@ -92,7 +92,7 @@ def test_of_many_cutoffs_the_first_twenty_have_a_column(tmp_path, cutoffs, said)
 def test_a_slice_is_shaded_by_its_distance_from_all_cases(name, whole, part, shade):
     better = measure(name).metric.better
     values = [MetricResult(value, 9, None, None, better, "") for value in (part, whole)]
-    assert metrics_tables.shade(name, *values) == shade
+    assert results.shade(name, *values) == shade
 
 
 def test_a_gate_without_data_hides_no_value(tmp_path):
