@@ -16,8 +16,8 @@ from depth import examples
 from hostile import PIECES, TEXTS, replaced
 from html_page import Page, local, said
 from rag_eval import api
-from rag_eval.analysis.case_details import CaseDetails, Source
 from rag_eval.rendering import gates_table, results, summary
+from rag_eval.rendering.explanation import CaseDetails, Source
 from rag_eval.rendering.html import element, plots
 from rag_eval.rendering.html.element import Markup, tag
 from rag_eval.rendering.html.plots import PlotRow

@@ -196,7 +196,7 @@ def judge(run: ActionRun) -> ActionOutcome:
     report = api.run(options, _authority(run))._replace(ci=runner.ci)
     _log(render(report, "table", verbose=True))
     workspace, folder = real_path(runner.workspace), report_folder(inputs, runner)
-    write_together(folder, files(report, details_of(report, options) if inputs.details else None))
+    write_together(folder, files(report, details=details_of(report, options) if inputs.details else None))
     give_to_owner(folder, workspace)
     inside = folder.relative_to(workspace).as_posix()
     paths = {f"report-{name}": f"{inside}/{RENDERERS[name][1]}" for name in ("json", "markdown", "html")}

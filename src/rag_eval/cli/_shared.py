@@ -18,8 +18,8 @@ from rag_eval.common.writing import write_together
 from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.case_details import Details
     from rag_eval.analysis.report import Report
+    from rag_eval.rendering.explanation import Details
     from rag_eval.run.options import Options
 
 STDIN = "<stdin>"
@@ -118,7 +118,7 @@ def write_report(report: Report, args: argparse.Namespace, *, by: bool = False, 
     from rag_eval.rendering import files, render
 
     if args.out:
-        write_together(Path(args.out), files(report, details))
+        write_together(Path(args.out), files(report, details=details))
     if args.format != "table":
         sys.stdout.write(render(report, args.format, **({"details": details} if args.format == "html" else {})))
         return

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Any
 
-from rag_eval.analysis.case_details import Details
 from rag_eval.analysis.report import Report
 from rag_eval.rendering.document import Section, TextFormatter
 
@@ -31,9 +30,9 @@ def render(report: Report, form: str, **options: Any) -> str:
     return text
 
 
-def files(report: Report, details: Details | None = None) -> Iterator[tuple[str, str]]:
+def files(report: Report, **of_html: Any) -> Iterator[tuple[str, str]]:
     """Yield the name and text of a file for every form of the report, with everything that each form can show."""
-    options: dict[str, dict[str, Any]] = {"table": {"verbose": True}, "html": {"details": details}}
+    options = {"table": {"verbose": True}, "html": of_html}
     return ((file, render(report, form, **options.get(form, {}))) for form, (_, file) in RENDERERS.items())
 
 

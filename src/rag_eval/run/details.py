@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from rag_eval.analysis.case_details import KIND, Details, Row, case_details, failed_cases, failed_row, gates_by_column
 from rag_eval.analysis.report import Report
 from rag_eval.cases import Case
 from rag_eval.common.escaping import quantity
@@ -17,6 +16,7 @@ from rag_eval.errors import UsageError
 from rag_eval.gates.results import Question
 from rag_eval.readers.gold_file import read_entries
 from rag_eval.readers.jsonl import read_trace_rows
+from rag_eval.rendering.explanation import KIND, Details, Row, case_details, failed_cases, failed_row, gates_by_column
 from rag_eval.rendering.results import by_urgency
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options

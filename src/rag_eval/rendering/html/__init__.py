@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from rag_eval.analysis.case_details import CaseDetails, Details, Source
 from rag_eval.analysis.history import Flaky, Point, Series
 from rag_eval.analysis.report import Report, run_date, system_commit
 from rag_eval.analysis.runs import Repeats, SideBySide
@@ -22,6 +21,7 @@ from rag_eval.rendering import gates_table, results, summary
 from rag_eval.rendering import history as trend
 from rag_eval.rendering.comparison import repeats_sections, sections
 from rag_eval.rendering.document import COMMIT, Paragraph, Section, Table, bullets, paragraphs
+from rag_eval.rendering.explanation import CaseDetails, Details, Source
 from rag_eval.rendering.html import plots
 from rag_eval.rendering.html.element import (
     FORMATTER,

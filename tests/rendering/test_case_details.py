@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from cases import make_case
 from project import Project, apart, gates, gold_of, trace_of, wrong
-from rag_eval.analysis.case_details import NEXT, bad_scores, case_details
 from rag_eval.gates import GateResult
+from rag_eval.rendering.explanation import NEXT, bad_scores, case_details
 from seams import GOOD, MEANING, Question, main
 
 BOTH = gates(chr="{min: 0.9}", mrr="{min: 0.6}")
