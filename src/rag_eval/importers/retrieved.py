@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import chain
 
+from rag_eval.importers.columns import english
 from rag_eval.importers.unwrap import (
     ROLES,
     Value,
@@ -192,11 +194,19 @@ def document_parts(document: Value) -> tuple[dict[str, Value], dict[str, Value]]
     for wrapper in _WRAPPERS:
         if isinstance(document.get(wrapper), dict):
             document = {**document[wrapper], **{name: value for name, value in document.items() if name != wrapper}}
-    plain = {name.removeprefix("document."): value for name, value in document.items()}
+    plain = {_field(name): value for name, value in document.items()}
     metadata = as_dict(decoded(plain.pop("metadata", None) or plain.pop("meta", None) or {}))
     if text_of(plain) is None and (text := text_of(metadata)) is not None:  # of Pinecone
         plain, metadata = {**plain, "text": text}, {n: v for n, v in metadata.items() if n not in TEXT_KEYS}
     return plain, metadata
+
+
+@lru_cache(maxsize=1 << 12)
+def _field(name: str) -> str:
+    """Return the name of a field of a document in English, if it is in another language."""
+    plain = name.removeprefix("document.")
+    translated = english(plain)
+    return translated if translated in (*TEXT_KEYS, *DOCUMENT_KEYS, *SCORE_KEYS) else plain
 
 
 def text_of(document: dict[str, Value]) -> str | None:

@@ -7,11 +7,11 @@ from typing import Any
 
 
 @cache
-def read_table(name: str) -> dict[str, Any]:
-    """Return the content of a TOML or JSON file in ``data``."""
+def read_table(name: str, package: str = "rag_eval.textual") -> dict[str, Any]:
+    """Return the content of a TOML or JSON file in the folder ``data`` of a package."""
     from pkgutil import get_data  # importlib.resources loads three times as much, and few runs need either
 
-    data = (get_data("rag_eval.textual", f"data/{name}") or b"").decode("utf-8")
+    data = (get_data(package, f"data/{name}") or b"").decode("utf-8")
     if name.endswith(".json"):
         import json
 
