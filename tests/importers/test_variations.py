@@ -349,7 +349,7 @@ def test_a_text_without_fields_must_be_exported_again(command, tmp_path, content
     path = tmp_path / "export"
     path.write_text(content, "utf-8")
     code, _, err = command("import", "auto", path)
-    hint = "has no known format: it is neither JSON nor CSV. Export the data again as one of them"
+    hint = "has no known format: it is neither JSON, CSV nor YAML. Export the data again as one of them"
     assert (code, hint in err) == (2, True), err
 
 

@@ -294,7 +294,7 @@ def recognise(reader: Reader, path: str) -> Recognised:
     names = header(Files(reader.silent(), [path]), path)
     if not names and first not in (b"{", b"["):
         raise UsageError(
-            f"{path} has no known format: it is neither JSON nor CSV. Export the data again as one of them"
+            f"{path} has no known format: it is neither JSON, CSV nor YAML. Export the data again as one of them"
         )
     fields = f": its fields are {first_keys(dict.fromkeys(names))}" if names else ""
     raise UsageError(f"{path} has no known format{fields}. {hint}. Or name the format: rag-eval import --help")

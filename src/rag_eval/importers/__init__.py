@@ -59,7 +59,7 @@ _PAGE = re.compile(  # of an API, with its number and size before its list
 )
 VERDICT = re.compile(rb"\[(?:PASS|FAIL|ERROR)\] \(-?\d+\.\d\d")  # how older versions of promptfoo write outputs in CSV
 _OF_TEXT = tuple((re.compile(pattern), form) for pattern, form in (
-    (rb"\A- ", Recognised("table", "table-gold", "records in YAML")),
+    (rb"\A(?:#.*\n|---\s)*- ", Recognised("table", "table-gold", "records in YAML")),
     (rb"\A(?:\S+[ \t]+){3}\d+[ \t]+-?[\d.]+(?:[eE][-+]?\d+)?(?:[ \t]+\S+)?\s*?(?:\n|\Z)",
      Recognised("trec-run", "", "a rank and a score in columns four and five")),
     (rb"\A\S+[ \t]+[\w-]+[ \t]+\S+[ \t]+-?\d+\s*?(?:\n|\Z)",
@@ -313,7 +313,7 @@ def written(row: Row) -> str:
 
 def detect(head: bytes) -> Recognised | None:
     """Recognise a file by its first bytes; return None for an unknown one. ``head`` may end anywhere."""
-    from rag_eval.importers.documents import BLANK, csv_header
+    from rag_eval.importers.documents import BLANK, YAML, csv_header
 
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip(BLANK)
     if text[:1] in (b"{", b"["):
@@ -325,7 +325,8 @@ def detect(head: bytes) -> Recognised | None:
     columns = csv_header(text)
     keys = re.findall(r"(?m)^(evalId|results|prompts|providers|tests):", text.decode("latin-1"))  # promptfoo's YAML
     if keys or len(columns) < 2:
-        return _of_keys(dict.fromkeys(keys), "keys")
+        of_yaml = Recognised("table", "table-gold", "records in YAML") if YAML.match(text) else None
+        return _of_keys(dict.fromkeys(keys), "keys") or of_yaml
     return _of_keys(dict.fromkeys(columns), "columns") or Recognised("table", "table-gold", "a header of columns")
 
 
@@ -375,7 +376,8 @@ def _of_keys(record: Row, what: str) -> Recognised | None:
             return None
         if needed == ["results", "config"] and not _of_promptfoo(record["results"]):
             continue
-        if trace in _SAMPLES and (not _OF_TABLES.isdisjoint(names) or _has_documents(record)):
+        is_table = not _OF_TABLES.isdisjoint(names) or (trace == "ragas-trace" and "context" in names)
+        if trace in _SAMPLES and (is_table or _has_documents(record)):
             trace, gold = "table", "table-gold"  # those tools have no such columns
         answers = [record[name] for name in _ANSWERS & record.keys()]
         is_cut = all(value is None for value in record.values())

@@ -29,7 +29,7 @@ _WRITE_JSON = "Export the file again as JSON or JSON Lines."
 _EMPTY_CELLS = ("", "nan", "NaN")  # pandas prints an absent value as nan
 _ARRAY = re.compile(r"array\((\[.*\])(?:, dtype=\w+)?\)", re.DOTALL)  # how numpy prints one
 _LONGEST_CELL = 1 << 20  # characters of a printed Python list or object in a cell
-YAML_LIST = b"- "
+YAML = re.compile(rb"(?:(?:#|---).*\n|\s)*(?:- |[A-Za-z_][\w -]*:\s)")  # a list, or an object of lists
 _SINGULAR = {
     "questions": "question", "queries": "query", "answers": "answer", "responses": "response",
     "true_answers": "ground_truth",
@@ -207,8 +207,8 @@ def objects(inputs: ImportInputs, path: str, what: str) -> Iterator[tuple[int, R
         return
     if inputs.problems > before:
         return  # the file is unreadable, which is reported
-    if beginning(inputs, path).startswith(YAML_LIST):
-        values = ((1, value) for value in _yaml_list(inputs, path))
+    if YAML.match(beginning(inputs, path)):
+        values = ((1, value) for value in _yaml_records(inputs, path))
     else:
         values = ((document.line, decode(inputs, document)) for document in documents(inputs, path))
     for line, value in values:
@@ -286,12 +286,13 @@ def yaml_value(inputs: ImportInputs, path: str) -> Any:
         return None
 
 
-def _yaml_list(inputs: ImportInputs, path: str) -> list[Any]:
-    """Return the entries of a list in YAML, with texts for times and keys; a few aliases could make it endless."""
+def _yaml_records(inputs: ImportInputs, path: str) -> list[Any]:
+    """Return the entries of a list in YAML, or its object, with texts for times and keys; aliases are refused."""
     import yaml
 
     value = yaml_value(inputs, path)
-    events = yaml.parse(inputs.data(path) or b"") if value is not None else ()
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    events = yaml.parse(inputs.data(path) or b"", loader) if value is not None else ()
     alias: Any = next((event for event in events if isinstance(event, yaml.AliasEvent)), None)
     if alias:
         line = alias.start_mark.line + 1
@@ -425,7 +426,7 @@ def beginning(inputs: ImportInputs, path: str) -> bytes:
 def is_csv(inputs: ImportInputs, path: str) -> bool:
     """Return whether a file looks like CSV: its first line is not JSON and has a comma, a semicolon or a tab."""
     first = beginning(inputs, path).partition(b"\n")[0]
-    return not first.startswith((b"{", b"[", YAML_LIST)) and _delimiter(first) != ""
+    return not first.startswith((b"{", b"[", b"- ", b"#")) and _delimiter(first) != ""
 
 
 def csv_header(head: bytes) -> list[str]:

@@ -14,10 +14,13 @@ from rag_eval.importers.conversion import Conversion
 from rag_eval.importers.documents import cell_value, csv_rows, is_csv, objects
 from rag_eval.importers.draft import Draft, Place
 from rag_eval.importers.unwrap import question_id
+from rag_eval.trace import text_id
 
 _NO_ERROR = ("", "none", "null", "false", "0", "no")
 _FAILED = ("errored", "expired", "canceled")  # results of a batch of Anthropic
-_TRUTH = dict.fromkeys("true yes y 1 ja oui sí".split(), True) | dict.fromkeys("false no n 0 nein non".split(), False)
+_TRUTH = dict.fromkeys("true yes y 1 ja oui sí si sì sim tak да 是 はい 예".split(), True) | dict.fromkeys(
+    "false no n 0 nein non não nao nie нет 否 いいえ 아니요".split(), False
+)
 _NEGATED = ("unanswerable", "impossible")  # names of columns that say the opposite of answerable
 _VERDICTS = ("relevant", "is_relevant", "relevance", "is_supporting", "is_selected")  # on documents of a gold set
 _ADDED = ("gold_citations", "relevant_docs", "gold_claim_substr")  # by each record of a question
@@ -30,6 +33,8 @@ _SEPARATORS, _BETWEEN_IDS = re.compile(r"[,;|\s]+"), re.compile(r"\s*(?:[,;|\n]|
 _OF_OUTPUTS = ("error", "citations", "choices", "candidates", "generations", *unwrap.OLLAMA_COUNTS)  # that are read
 _OF_CHOICES = ("index", "message", "text", "sources", "finish_reason")
 _OF_MESSAGES = ("role", "content", "refusal", "context", "end_turn")
+_ABSENT = ("na", "n/a", "none", "null")
+_DECIMAL_COMMA = re.compile(r"\d+,(?:\d{1,2}|\d{4,})")  # with three digits it may separate thousands
 _FIRST_RECORDS, _LONGEST_LATENCY = 100, 100  # the latter in seconds: a larger number is rather milliseconds
 
 
@@ -119,18 +124,33 @@ def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row, Row]]:
         value = _usual(recorded)
         lists = _lists_in(value)
         lists = lists or [rows for part in value.values() for rows in _lists_in(part) if are_of_record(*rows[0])]
-        if len(lists) == 1 and not are_of_record(*value):
-            yield from ((line, row, _usual(row)) for row in lists[0] if isinstance(row, dict))
+        lifted = _lifted(value)
+        is_record = are_of_record(*lifted) and not (lifted is not value and lists and are_of_record(*lists[0][0]))
+        if len(lists) == 1 and not is_record:
+            yield from ((line, row, _lifted(_usual(row))) for row in lists[0] if isinstance(row, dict))
         elif len(value) == len(lists) > 1 and (rows := _merged(lists)):
             yield from ((line, row, row) for row in rows)
         else:
-            yield line, recorded, value
+            yield line, recorded, lifted
 
 
 def _lists_in(value: Any) -> list[list[Any]]:
     """Return the lists of objects in an object."""
     parts = unwrap.as_dict(value).values()
     return [item for item in parts if isinstance(item, list) and item and isinstance(item[0], dict)]
+
+
+def _lifted(value: Row) -> Row:
+    """Return a record with the fields of its parts, named by their paths, if only those show what it is."""
+    flat, documents = value, list[Any]()
+    while not are_of_record(*flat) and any(isinstance(item, dict) and item for item in flat.values()):
+        parts = {name: item for name, item in flat.items() if isinstance(item, dict) and item}
+        documents = documents or next(filter(None, map(retrieved.documents_of_response, parts.values())), [])
+        lower = {f"{name}.{key}": item for name, part in parts.items() for key, item in part.items()}
+        flat = {**{name: item for name, item in flat.items() if name not in parts}, **lower}
+    if not are_of_record(*flat):
+        return value
+    return {**flat, "chunks": documents} if documents and "chunks" not in suggested(list(flat), "table") else flat
 
 
 def _usual(value: Row) -> Row:
@@ -187,7 +207,7 @@ def _merged(lists: list[list[Any]]) -> list[Row]:
 def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Iterator[Row]:
     """Yield the mapped values of each record; a mapped column that no record has is a problem."""
     inputs = conversion.inputs
-    read = {pointer.lstrip("/").partition("/")[0] for pointer in fields.values()}
+    read = {name[1:].partition("/")[0] if name.startswith("/") else name for name in fields.values()}
     answer = "answer" if form == "table" else "expected_answer"
     for path in inputs.paths:
         used: set[str] = set()
@@ -260,20 +280,37 @@ def drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
         if draft.chunks and None not in order:
             positions = sorted(range(len(order)), key=order.__getitem__)
             draft.chunks = [draft.chunks[position] for position in positions]
+    _identify_by_text(conversion, [draft.chunks for draft in result if draft.chunks])
     yield from result
+
+
+def _identify_by_text(conversion: Conversion, lists: list[list[Row]]) -> None:
+    """Replace ids of chunks that are their ranks, and so name another text for each question."""
+    texts = {(chunk["id"], chunk.get("text")) for chunks in lists for chunk in chunks}
+    ids = {identity for identity, _ in texts}
+    ranked = [[chunk["id"].strip("[]") for chunk in chunks] for chunks in lists]
+    are_ranks = any(
+        all(names == list(map(str, range(first, first + len(names)))) for names in ranked) for first in (0, 1)
+    )
+    if are_ranks and len(texts) > len(ids) and all(text for _, text in texts):
+        conversion.account.renamed("ids of chunks that are their ranks", "ids of their texts")
+        for chunk in chain.from_iterable(lists):
+            chunk["id"] = text_id(chunk["text"])
 
 
 def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any] | None:
     """Return the chunks of a record with their scores; ``are_names`` if texts without white space are ids."""
+    is_absent = {name: str(values.get(name)).casefold() in _ABSENT for name in ("chunks", "chunk_ids")}
+    values = {name: [] if is_absent.get(name) else item for name, item in values.items()}
     ids, scores = (_separated(values.get(name)) for name in ("chunk_ids", "chunk_scores"))
     texts = retrieved.documents_in(unwrap.decoded(values.get("chunks"))) or _items(values.get("chunks"))
     if ids is None and any(form.fullmatch(str(values.get("chunks"))) for form in (_SEVERAL_IDS, _ID)):
         texts, ids = None, _separated(values["chunks"])
+    asked = unwrap.decoded(values.get("question"))
     if texts is None and ids is None:
-        found = retrieved.contexts_in(*reversed(unwrap.as_list(unwrap.output_of(values.get("answer")))))
+        found = retrieved.contexts_in(*reversed(unwrap.as_list(unwrap.output_of(values.get("answer")))), asked)
         found = unwrap.as_dict(found).get("citations", found)  # of messages of Azure OpenAI
         texts = retrieved.documents_in(unwrap.decoded(found)) or _items(found)
-    asked = unwrap.decoded(values.get("question"))
     turns = unwrap.turns_of(unwrap.as_dict(asked).get("messages", asked))
     steps = (unwrap.output_of(values.get("answer")), *reversed(turns))
     results = next(filter(None, map(retrieved.tool_results, steps)), [])
@@ -325,7 +362,9 @@ def read_operations(conversion: Conversion, draft: Draft, values: Row) -> None:
     if str(error or "").casefold() not in _NO_ERROR and not draft.answer:
         draft.answer, draft.error, draft.ok = None, unwrap.first_id(("message", "code"), error) or str(error), False
     for field in QUANTITIES:
-        recorded, number = values.get(field), unwrap.number(values.get(field))
+        recorded = values.get(field)
+        is_decimal = _DECIMAL_COMMA.fullmatch(str(recorded).strip())
+        number = unwrap.number(str(recorded).replace(",", ".") if is_decimal else recorded)
         if recorded is None:
             continue
         if number is None:
@@ -340,6 +379,8 @@ def read_operations(conversion: Conversion, draft: Draft, values: Row) -> None:
     draft.conversation = unwrap.as_id(values.get("conversation"))
     draft.turn = int(unwrap.number(values.get("turn")) or 0)
     draft.start_ns = instant(values.get("time"))
+    total = unwrap.milliseconds(draft.start_ns, instant(values.get("end")))
+    draft.latency_ms = draft.latency_ms or ({"total": total} if total else {})
     if draft.start_ns is None and values.get("time") is not None:
         conversion.account.dropped(f"time {quoted(str(values['time']), 20)}", "it is neither ISO 8601 nor a number")
 
@@ -356,7 +397,8 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
         asked, recorded = unwrap.decoded(asked), None if recorded == "null" else recorded
     output = unwrap.output_of(recorded)
     question, answer = conversion.question(asked), conversion.answer(output)
-    conversion.drop_others(unwrap.decoded(asked), unwrap.QUESTION_FIELDS, " of the question")
+    contexts = retrieved.CONTEXT_KEYS if values.keys().isdisjoint(("chunks", "chunk_ids")) else ()
+    conversion.drop_others(unwrap.decoded(asked), unwrap.QUESTION_FIELDS, " of the question", contexts)
     draft = Draft(conversion.place, "", question, unwrap.as_text(recorded) if answer is None else answer)
     draft.citations = retrieved.stated_citations(output)
     draft.usage = unwrap.usage_of(output)

@@ -36,7 +36,8 @@ _CORRUPT = (
 )
 _DELIMITERS, _FIRST_ROWS = ",;\t", 20
 _SEPARATOR = re.compile(r'\s*"?sep=([,;\t])')  # Excel writes it before the names of the columns
-_ROLES, _BODIES = ("role", "sender", "from", "speaker", "author"), ("content", "message", "text", "value", "body")
+_ROLES = ("role", "sender", "from", "speaker", "author")
+_BODIES = ("content", "message", "text", "value", "body", "utterance")
 _ASKS = ("user", "human")  # roles
 
 
@@ -306,7 +307,8 @@ def _turns_of_messages(reader: Reader, path: str, _sheet: str = "") -> bytes | N
 
 
 def _other_fields(message: Row) -> Row:
-    return {name: item for name, item in message.items() if name not in ("role", "content") and item is not None}
+    filled = ((name, item) for name, item in message.items() if item not in (None, "", [], {}))
+    return {name: item for name, item in filled if name not in ("role", "content")}
 
 
 def _on_their_lines(records: list[tuple[int, Row]]) -> Iterator[bytes]:
