@@ -28,7 +28,7 @@ from rag_eval.git.snapshots import read
 from rag_eval.metrics import measure
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import read_trace_rows
-from rag_eval.readers.schema_validation import Contract
+from rag_eval.readers.problems import Contract
 from rag_eval.readers.source import checked_reader
 from rag_eval.run.inputs import open_policy
 from rag_eval.run.options import Options

@@ -32,9 +32,8 @@ from rag_eval.metrics import METRICS
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files, imported, recognised
 from rag_eval.readers.packed_tables import converted
-from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.problems import Contract, ProblemCollector
 from rag_eval.readers.report_file import read_report
-from rag_eval.readers.schema_validation import Contract
 from rag_eval.readers.source import Reader, checked_reader
 from rag_eval.readers.yaml_file import read_mapping
 from rag_eval.rendering import render

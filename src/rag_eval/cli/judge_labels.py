@@ -29,8 +29,7 @@ from rag_eval.llm_judge.reliability import Matched, agreement_lines, calibration
 from rag_eval.readers.gates_file import judge_of, policy_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files
-from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.schema_validation import in_flow_style
+from rag_eval.readers.problems import ProblemCollector, in_flow_style
 from rag_eval.readers.source import checked_reader
 from rag_eval.rendering.html import grading_form
 from rag_eval.run.inputs import read_gates_policy

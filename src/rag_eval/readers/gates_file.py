@@ -37,10 +37,10 @@ from rag_eval.gates import (
 from rag_eval.gates.selection import FIELDS, is_field, is_slice
 from rag_eval.metrics import canonical, find, measure, suggestion
 from rag_eval.readers.jsonl import looks_like, read_rows
-from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.schema_validation import (
+from rag_eval.readers.problems import (
     EXTRA,
     Contract,
+    ProblemCollector,
     RowError,
     SchemaError,
     describe_in_yaml,

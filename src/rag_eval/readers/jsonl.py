@@ -15,8 +15,7 @@ from rag_eval.common.json_schema import is_valid
 from rag_eval.contract import Gold, Trace
 from rag_eval.contract.records import known_fields, without_unknown
 from rag_eval.readers import strict_json
-from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.schema_validation import Contract, RowError
+from rag_eval.readers.problems import Contract, ProblemCollector, RowError
 from rag_eval.readers.source import Digest, Reader, SourceFile
 from rag_eval.readers.strict_json import JsonError
 from rag_eval.scoring import QuestionIndex

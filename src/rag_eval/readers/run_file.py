@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.readers import strict_json
-from rag_eval.readers.schema_validation import Contract, whole
+from rag_eval.readers.problems import Contract, whole
 from rag_eval.readers.source import Digest, Reader
 
 LEAST_COMMIT = 7

@@ -11,7 +11,7 @@ import json
 from typing import Any, Literal, NamedTuple
 
 from rag_eval.common.json_schema import is_valid
-from rag_eval.readers.schema_validation import Contract, load_schema
+from rag_eval.readers.problems import Contract, load_schema
 
 VERSION = 1
 LONGEST_QID = 200

@@ -99,7 +99,7 @@ def signoff_policy(data: bytes, file: str) -> SignoffPolicy:
     a folder next to it with its name and the extension ``.signoff``. Paths are relative to the folder of the gates
     file. :class:`InputError` lists unreadable keys, and those that this version cannot check.
     """
-    from rag_eval.readers.schema_validation import describe_in_yaml, load_schema, schema_errors
+    from rag_eval.readers.problems import describe_in_yaml, load_schema, schema_errors
     from rag_eval.readers.strict_json import JsonError, decode, escape_key
     from rag_eval.readers.yaml_file import parse
 
