@@ -8,7 +8,8 @@ import pytest
 
 import rag_eval
 from cases import gold_row, make_case, trace_row, write_rows
-from rag_eval.gold.lint import GoldSample, lint
+from rag_eval.gold.item_checks import GoldSample
+from rag_eval.gold.lint import lint
 from seams import Policy, ProblemCollector, Reader, label, read_gold
 
 QUESTION = "How long are invoices kept?"

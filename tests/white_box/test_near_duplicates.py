@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depth import examples
-from rag_eval.gold.lint.items import SHARED, _stems, _telling, near_duplicates
+from rag_eval.gold.item_checks import SHARED, _stems, _telling, near_duplicates
 from seams import Gold
 
 

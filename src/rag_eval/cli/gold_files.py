@@ -26,7 +26,8 @@ from rag_eval.contract.records import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
 from rag_eval.git.snapshots import NOTHING
 from rag_eval.gold.inventory import TAG, counts_of, freeze, manifest_fault
-from rag_eval.gold.lint import GoldFinding, GoldSample, lint, watch
+from rag_eval.gold.item_checks import GoldSample
+from rag_eval.gold.lint import GoldFinding, lint, watch
 from rag_eval.gold.relink import Link, Relinker, rewritten
 from rag_eval.gold.signoff.checking import Side, changed_hashes
 from rag_eval.gold.signoff.repository import GoldStates, Place, packed, policies, sides

@@ -24,7 +24,8 @@ from rag_eval.errors import Finding, InputError, Note, Problem, UsageError
 from rag_eval.gates import BOUNDS, GateResult, Policy
 from rag_eval.gates.selection import by_conversation
 from rag_eval.git import snapshots
-from rag_eval.gold.lint import CHECKS, GoldSample, watch
+from rag_eval.gold.item_checks import GoldSample
+from rag_eval.gold.lint import CHECKS, watch
 from rag_eval.gold.signoff import repository
 from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, proves, unchecked
 from rag_eval.readers.gold_file import GoldSet, StoredGold, stored_gold_set

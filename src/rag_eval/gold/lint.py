@@ -1,12 +1,15 @@
-"""Checks of a whole gold set: rare classes, and gates that its size cannot express."""
+"""The checks of ``rag-eval gold lint``, among them those of a whole set: rare classes, and gates beyond its size.
+
+They need no git, clock or model.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,12 +18,11 @@ from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import Answer, Chunk, Gold, Scope, Settings, Trace
 from rag_eval.gates import BOUNDS, Gate
 from rag_eval.gates.selection import expand_slice, first_document, slices_of
+from rag_eval.gold import item_checks
+from rag_eval.gold.item_checks import GoldSample, LintNote, Seen
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring.aggregations import FOLDS
 from rag_eval.stats.tally import Value, as_fraction, tally
-
-if TYPE_CHECKING:
-    from rag_eval.gold.lint import GoldSample, LintNote
 
 _GIVEN = frozenset({"trace.citations", "trace.chunks.text", "trace.scope"})
 """Fields that the ideal trace has."""
@@ -178,3 +180,64 @@ def _chunks(gold: Gold, *, by_grade: bool) -> list[Chunk]:
     sections = [(section.doc_id, section.section) for section in gold.sections or ()]
     chunks = [Chunk(f"{doc}#{name}", "", doc, section=name) for doc, name in sections]
     return [*chunks, *[Chunk(name, "", name) for name in ranked]]
+
+
+def watch(golds: Mapping[str, Gold], traces: Iterable[Trace], settings: Settings) -> Seen:
+    """Collect answers and retrieved ids from traces, without refusals and failures."""
+    answers: dict[str, set[str]] = {}
+    ids: set[str] = set()
+    for trace in traces:
+        ids.update(trace.retrieved, [chunk.id for chunk in trace.chunks or ()])
+        gold = golds.get(trace.qid)
+        if gold and trace.claim.strip() and not Case(gold, trace, settings).refused:
+            answers.setdefault(trace.qid, set()).add(trace.claim.strip().lower())
+    return Seen({qid: frozenset(claims) for qid, claims in answers.items()}, frozenset(ids))
+
+
+CHECKS: dict[str, Callable[[GoldSample], Iterable[LintNote]]] = {
+    "no-substr": item_checks.none,
+    "substr-white-space": item_checks.white_space,
+    "substr-character": item_checks.character,
+    "substr-long": item_checks.long,
+    "substr-refusal": item_checks.refusal,
+    "substr-in-question": item_checks.in_question,
+    "substr-stop-words": item_checks.stop_words,
+    "substr-in-citation": item_checks.in_citation,
+    "substr-common": item_checks.common,
+    "substr-near-miss": item_checks.near_miss,
+    "no-citation": item_checks.no_citation,
+    "citation-variant": item_checks.citation_variant,
+    "citation-ungraded": item_checks.citation_ungraded,
+    "citation-unseen": item_checks.citation_unseen,
+    "expected-without-substr": item_checks.missing_in_answer,
+    "question-blank": item_checks.blank,
+    "question-contradiction": item_checks.contradiction,
+    "question-duplicate": item_checks.duplicate,
+    "question-near-duplicate": item_checks.near_duplicate,
+    "balance": balance,
+    "one-class": one_class,
+    "clustered-questions": clustered,
+    "gate-coarse": coarse,
+    "gate-without-items": without_items,
+    "gate-out-of-reach": out_of_reach,
+}
+"""Every check by the code of its findings. Codes are stable: people filter by them."""
+
+
+class GoldFinding(NamedTuple):
+    """A weakness of a gold set; ``line`` 0 and an empty ``qid`` mean the whole set."""
+
+    line: int
+    code: str
+    qid: str
+    message: str
+    hint: str
+
+
+def lint(sample: GoldSample) -> list[GoldFinding]:
+    """Return the findings of all checks, sorted by line."""
+    findings = []
+    for code, check in CHECKS.items():
+        for message, hint, gold in check(sample):
+            findings.append(GoldFinding(gold.line if gold else 0, code, gold.qid if gold else "", message, hint))
+    return sorted(findings)
