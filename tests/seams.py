@@ -29,8 +29,8 @@ from rag_eval.gates.results import MetricResult, Question, QuestionList
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.github.api import Comment, GitHub, GitHubError, Network
 from rag_eval.github.posting import marker, parse_marker
-from rag_eval.gold.signoff.identity import signoff_policy
-from rag_eval.gold.signoff.repository import sign, verify
+from rag_eval.gold.signoff_identity import signoff_policy
+from rag_eval.gold.signoff_repository import sign, verify
 from rag_eval.metrics import METRICS, PERSPECTIVES, measure, measures
 from rag_eval.readers.gates_file import policy_of, read_policy
 from rag_eval.readers.gold_file import read_gold

@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_eval.contract import SCORES, Grounding
 from rag_eval.gates import QUALITY, SPENDING, TESTS, WEIGHTS
-from rag_eval.gold.signoff.identity import LEVELS
+from rag_eval.gold.signoff_identity import LEVELS
 from rag_eval.metrics import ALIASES, METRICS, Metric
 from rag_eval.readers.source import DEEPEST, DEFAULTS
 from rag_eval.scoring.aggregations import FOLDS

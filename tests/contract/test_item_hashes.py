@@ -9,7 +9,7 @@ import pytest
 
 from cases import gold_row, trace_row, write_rows
 from rag_eval import api
-from rag_eval.gold.signoff.checking import digest
+from rag_eval.gold.signoff import digest
 from rag_eval.readers.gold_file import sources
 
 ROWS = [gold_row(qid=f"Q{i}", question=f"Wie groß ist {i}?") for i in range(3)]

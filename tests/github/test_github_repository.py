@@ -9,7 +9,7 @@ import pytest
 
 from fake_github import Answer, Fault
 from gitrepo import Repo
-from rag_eval.gold.signoff.identity import Authorship, Review, approvals, authors
+from rag_eval.gold.signoff_identity import Authorship, Review, approvals, authors
 from seams import GitHub, GitHubError, Network, UsageError
 
 pytest.importorskip("urllib3")

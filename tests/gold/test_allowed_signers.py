@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from rag_eval.gold.signoff.identity import allowed_signers
+from rag_eval.gold.signoff_identity import allowed_signers
 from seams import NAMESPACE, HashChange, InputError, Record
 from sshkeys import Keys, needs_ssh_keygen
 from table import each_row

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_eval.gold.signoff import repository
-from rag_eval.gold.signoff.repository import SignatureError
+from rag_eval.gold import signoff_repository
+from rag_eval.gold.signoff_repository import SignatureError
 from seams import NAMESPACE, HashChange, Record, sign, verify
 from sshkeys import needs_ssh_keygen
 
@@ -167,7 +167,7 @@ def test_temporary_files_are_for_this_user_alone(keys, monkeypatch):
         return run(command, **more)
 
     key, allowed = keys.file("bob"), keys.allowed("bob")
-    monkeypatch.setattr(repository.subprocess, "run", watching)
+    monkeypatch.setattr(signoff_repository.subprocess, "run", watching)
     verify(sign(RECORD, str(key)), allowed, NOW)
     assert seen == [0o700, 0o700]
 

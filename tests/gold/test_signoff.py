@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from depth import examples
-from rag_eval.gold.signoff.checking import (
+from rag_eval.gold.signoff import (
     Advice,
     Side,
     SignoffItem,
@@ -25,7 +25,7 @@ from rag_eval.gold.signoff.checking import (
     uncovered_changes,
     unsigned,
 )
-from rag_eval.gold.signoff.identity import SignoffPolicy
+from rag_eval.gold.signoff_identity import SignoffPolicy
 from rag_eval.readers.gold_file import is_array, sources
 from rag_eval.readers.signoff_record import FIELDS, is_valid_field
 from seams import HashChange, Record, main

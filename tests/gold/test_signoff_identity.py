@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.gold.signoff.checking import (
+from rag_eval.gold.signoff import (
     Advice,
     Side,
     SignoffItem,
@@ -18,7 +18,7 @@ from rag_eval.gold.signoff.checking import (
     new_records,
     uncovered_changes,
 )
-from rag_eval.gold.signoff.identity import (
+from rag_eval.gold.signoff_identity import (
     NO_PROOF,
     Author,
     Authorship,
@@ -29,7 +29,7 @@ from rag_eval.gold.signoff.identity import (
     authors,
     unchecked,
 )
-from rag_eval.gold.signoff.repository import signature_proof as proof_of
+from rag_eval.gold.signoff_repository import signature_proof as proof_of
 from seams import NAMESPACE, HashChange, InputError, Record, sign
 from sshkeys import needs_ssh_keygen
 from table import each_row

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_eval.gold.signoff.identity import LEVELS, SignoffPolicy, proves
+from rag_eval.gold.signoff_identity import LEVELS, SignoffPolicy, proves
 from seams import InputError, signoff_policy
 from table import each_row
 

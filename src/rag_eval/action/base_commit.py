@@ -17,12 +17,12 @@ from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.git.plumbing import Git, GitError, GitTimeout
 from rag_eval.git.snapshots import NOTHING, CommitTree, is_object_id, parents
 from rag_eval.github.http_client import text_at
-from rag_eval.gold.signoff.identity import approvals, authors
+from rag_eval.gold.signoff_identity import approvals, authors
 from rag_eval.run.authority import Authority
 
 if TYPE_CHECKING:
     from rag_eval.github.api import GitHub
-    from rag_eval.gold.signoff.identity import Author, SignoffPolicy
+    from rag_eval.gold.signoff_identity import Author, SignoffPolicy
     from rag_eval.run.authority import Signoff, WorkTree
 
     History: TypeAlias = "ApiHistory | GitHistory"

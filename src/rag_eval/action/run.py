@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from rag_eval.action.runner import Runner
     from rag_eval.analysis.report import Report
     from rag_eval.github.posting import Posted
-    from rag_eval.gold.signoff.identity import Author, SignoffPolicy
+    from rag_eval.gold.signoff_identity import Author, SignoffPolicy
     from rag_eval.run.authority import Authority
 
     Connect = Callable[[str, str, str], GitHub]

@@ -16,7 +16,7 @@ from rag_eval.contract import DEFAULT_TRACE
 from rag_eval.errors import InputError, RagEvalError
 from rag_eval.git.plumbing import Git
 from rag_eval.git.snapshots import read
-from rag_eval.gold.signoff.repository import GoldStates
+from rag_eval.gold.signoff_repository import GoldStates
 from rag_eval.readers.gold_file import StoredGold, stored_gold_set
 from rag_eval.run.inputs import open_policy, read_inputs
 from rag_eval.run.options import Options

@@ -29,8 +29,8 @@ from rag_eval.gold.inventory import TAG, counts_of, freeze, manifest_fault
 from rag_eval.gold.item_checks import GoldSample
 from rag_eval.gold.lint import GoldFinding, lint, watch
 from rag_eval.gold.relink import Link, Relinker, rewritten
-from rag_eval.gold.signoff.checking import Side, changed_hashes
-from rag_eval.gold.signoff.repository import GoldStates, Place, packed, policies, sides
+from rag_eval.gold.signoff import Side, changed_hashes
+from rag_eval.gold.signoff_repository import GoldStates, Place, packed, policies, sides
 from rag_eval.importers.documents import objects
 from rag_eval.readers.gold_file import read_entries, read_gold
 from rag_eval.readers.import_inputs import Files

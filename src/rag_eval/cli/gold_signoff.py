@@ -20,10 +20,10 @@ from rag_eval.common.version import REPOSITORY, __version__
 from rag_eval.errors import GATE_FAILED, PASSED, Finding, InputError, UsageError
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.git.snapshots import NOTHING, IsFolder, Tree
-from rag_eval.gold.signoff import checking, identity, repository
-from rag_eval.gold.signoff.checking import Side
-from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy
-from rag_eval.gold.signoff.repository import GoldStates, Place
+from rag_eval.gold import signoff, signoff_identity, signoff_repository
+from rag_eval.gold.signoff import Side
+from rag_eval.gold.signoff_identity import NO_PROOF, SignoffPolicy
+from rag_eval.gold.signoff_repository import GoldStates, Place
 from rag_eval.readers.signoff_record import HashChange, Record
 from rag_eval.run.authority import WorkTree
 
@@ -66,7 +66,7 @@ def _states_since(git: Git, base: str, *, worktree: bool = False) -> GoldStates:
     """Compare the index, or the work tree, with the last commit, or with the commit where the branch left ``base``."""
     head: Tree = WorkTree(git.top) if worktree else git
     if base:
-        return repository.states_between(git, base, "HEAD", head)
+        return signoff_repository.states_between(git, base, "HEAD", head)
     last = git.last()
     return GoldStates(git.at(last) if last else NOTHING, head, staged=True)
 
@@ -102,12 +102,12 @@ def run_diff(args: Namespace) -> int:
     """
     git = Git()
     states = _states_since(git, args.base, worktree=args.worktree)
-    policies = repository.policies(states, Place(args.gold, args.gates, git.prefix))
+    policies = signoff_repository.policies(states, Place(args.gold, args.gates, git.prefix))
     for policy in policies:
-        base, head = repository.sides(states, policy)
-        changes = checking.changes(base.items, head.items)
+        base, head = signoff_repository.sides(states, policy)
+        changes = signoff.changes(base.items, head.items)
         print_lines(*(_described(item, base, head) for item in changes))
-        if not repository.is_untouched(states, policy):
+        if not signoff_repository.is_untouched(states, policy):
             from rag_eval.cli._gold_impact import case_effects  # loads the metrics
 
             print_lines(*case_effects(git, states, policy.gold, args.gates, args.trace))
@@ -122,7 +122,7 @@ def _described(change: HashChange, base: Side, head: Side) -> str:
         return f"{change.verb} {quoted(change.qid)}"
     fields = {name for name, _ in _as_json(before.row).items() ^ _as_json(after.row).items()}
     what = ", ".join(quoted(name)[1:-1] for name in sorted(fields)) or "only its formatting"
-    mutation = " (another question under the same qid)" if checking.question_changes(before, after) else ""
+    mutation = " (another question under the same qid)" if signoff.question_changes(before, after) else ""
     return f"changed {quoted(change.qid)}: {what}{mutation}"
 
 
@@ -154,13 +154,13 @@ def run_check(args: Namespace) -> int:
     if args.all_files:
         states = GoldStates(NOTHING, git, has_no_base=True)
     elif not args.base and pushed[0] and pushed[1]:
-        states = repository.states_between(git, pushed[0], pushed[1])
+        states = signoff_repository.states_between(git, pushed[0], pushed[1])
     else:
         states = _states_since(git, args.base, worktree=args.worktree)
     place = Place(args.gold, args.gates, git.prefix)
-    policies = repository.policies(states, place)
+    policies = signoff_repository.policies(states, place)
     golds = [policy.gold for policy in policies]
-    repository.check_signers(states, place, policies)
+    signoff_repository.check_signers(states, place, policies)
     violations = [violation for policy in policies for violation in _violations(states, policy, args)]
     if not violations:
         if not _has_gold(states, golds):
@@ -182,13 +182,13 @@ def run_check(args: Namespace) -> int:
 
 
 def _violations(states: GoldStates, policy: SignoffPolicy, args: Namespace) -> list[Finding]:
-    if not states.has_no_base and repository.is_untouched(states, policy):
+    if not states.has_no_base and signoff_repository.is_untouched(states, policy):
         # Inside a commit, where git names the index, and against a requested base, the check is complete. A run by hand
         # (`pre-commit run --all-files`) has no change to check: it checks every item.
         if "GIT_INDEX_FILE" in os.environ or not states.staged:
             return []
         states = GoldStates(NOTHING, states.head, has_no_base=True)
-    if unchecked := identity.unchecked(policy, NO_PROOF):
+    if unchecked := signoff_identity.unchecked(policy, NO_PROOF):
         print_lines(f"Checked only by the GitHub Action: {', '.join(unchecked)}.")
     # The command that signs the unsigned changes.
     words = [_program(), "gold", "signoff"]
@@ -199,7 +199,7 @@ def _violations(states: GoldStates, policy: SignoffPolicy, args: Namespace) -> l
     add = f"{shell_line('git', 'add', '--', f':/{policy.gold}')} && " if _has_temporary_index() else ""
     key = " --key ~/.ssh/id_ed25519" if policy.require == "signature" else ""
     reason = '"…"' if WINDOWS else "'…'"
-    return repository.findings(states, policy, f"{add}{shell_line(*words)}{key} --reason {reason}")
+    return signoff_repository.findings(states, policy, f"{add}{shell_line(*words)}{key} --reason {reason}")
 
 
 def _program() -> str:
@@ -275,7 +275,7 @@ def run_signoff(args: Namespace) -> int:
     signer = person(args.signer, "signer")
     if not any(letter.isalnum() for letter in args.reason):
         raise UsageError("--reason is empty. Tell the reviewers why the gold changed: --reason TEXT")
-    policies = repository.policies(states, Place(args.gold, args.gates, git.prefix))
+    policies = signoff_repository.policies(states, Place(args.gold, args.gates, git.prefix))
     golds = [policy.gold for policy in policies]
     # All are drafted before the first is written, so that an error leaves no files.
     drafts = [(policy, _draft(states, policy, args, signer)) for policy in policies]
@@ -298,33 +298,33 @@ def run_signoff(args: Namespace) -> int:
 
 def _draft(states: GoldStates, policy: SignoffPolicy, args: Namespace, signer: str) -> Record | None:
     """Return the missing record, None if none is missing."""
-    base, head = repository.sides(states, policy)
+    base, head = signoff_repository.sides(states, policy)
     mine = head
     if policy.four_eyes:  # items signed by others can be signed once more
-        fresh = checking.new_records(base, head, policy)
+        fresh = signoff.new_records(base, head, policy)
         others = {path for path, record in fresh.items() if record.signer != signer}
         mine = head._replace(records={path: record for path, record in head.records.items() if path not in others})
-    changes = [change for change, _ in checking.uncovered_changes(base, mine, policy)]
-    moved = [qid for qid, *_ in changes if checking.question_changes(base.named(qid), head.items.get(qid))]
+    changes = [change for change, _ in signoff.uncovered_changes(base, mine, policy)]
+    moved = [qid for qid, *_ in changes if signoff.question_changes(base.named(qid), head.items.get(qid))]
     if moved and not args.mutates:
         more = f", and so {'do' if moved[2:] else 'does'} {len(moved) - 1} more" if moved[1:] else ""
         fix = "Give the new question a new qid, or add --mutates"
         raise UsageError(f"{quoted(moved[0])} asks another question than before{more}. {fix}")
     if args.baseline:
         drafted = {change.qid for change in changes}
-        changes += [change for change in checking.unsigned(head, policy) if change.qid not in drafted]
+        changes += [change for change in signoff.unsigned(head, policy) if change.qid not in drafted]
     if not changes:
         return None
     record = Record(policy.dataset, policy.gold, signer, now(), args.reason, tuple(changes), bool(moved))
     read: Record | str
     try:
-        read = repository.read_record(record.file.encode())
+        read = signoff_repository.read_record(record.file.encode())
     except UnicodeEncodeError:  # bytes of a terminal, or of git's configuration, that are not UTF-8
         read = "the reason or the signer is not UTF-8 text"
     if isinstance(read, str):
         raise UsageError(f"the record would be invalid: {read}. Correct the option.")
     if args.key:
-        return repository.sign(read, os.path.expanduser(args.key))  # noqa: PTH111 - shells of Windows leave the tilde; Path raises without a home
+        return signoff_repository.sign(read, os.path.expanduser(args.key))  # noqa: PTH111 - shells of Windows leave the tilde; Path raises without a home
     if policy.require == "signature":
         raise UsageError("the sign-off policy requires signed records. Add your SSH key: --key ~/.ssh/id_ed25519")
     return read

@@ -19,7 +19,7 @@ from rag_eval.git.snapshots import FOLDERS, is_object_id, object_id
 from rag_eval.github.http_client import GRAPHQL, Http, Request, text_at
 from rag_eval.github.http_client import GitHubError as GitHubError
 from rag_eval.github.http_client import Network as Network
-from rag_eval.gold.signoff.identity import Authorship, Review
+from rag_eval.gold.signoff_identity import Authorship, Review
 
 T = TypeVar("T")
 

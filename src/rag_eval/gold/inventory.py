@@ -14,8 +14,8 @@ from typing import Any
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold
 from rag_eval.gates.selection import slices_of
-from rag_eval.gold.signoff.checking import Side, records_of_gold, unsigned
-from rag_eval.gold.signoff.identity import SignoffPolicy
+from rag_eval.gold.signoff import Side, records_of_gold, unsigned
+from rag_eval.gold.signoff_identity import SignoffPolicy
 
 Row = dict[str, Any]
 

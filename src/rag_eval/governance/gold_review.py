@@ -24,10 +24,11 @@ from rag_eval.errors import Finding, InputError, Note, Problem, UsageError
 from rag_eval.gates import BOUNDS, GateResult, Policy
 from rag_eval.gates.selection import by_conversation
 from rag_eval.git import snapshots
+from rag_eval.gold import signoff_repository
 from rag_eval.gold.item_checks import GoldSample
 from rag_eval.gold.lint import CHECKS, watch
-from rag_eval.gold.signoff import repository
-from rag_eval.gold.signoff.identity import NO_PROOF, SignoffPolicy, proves, unchecked
+from rag_eval.gold.signoff_identity import NO_PROOF, SignoffPolicy, proves, unchecked
+from rag_eval.gold.signoff_repository import GoldStates
 from rag_eval.readers.gold_file import GoldSet, StoredGold, stored_gold_set
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.run_file import sidecar_of
@@ -218,14 +219,14 @@ def _review_signoff(
     except snapshots.Irregular as error:
         if not snapshots.is_folder(error, path):
             raise
-        return [_without_items(context, repository.no_items(path))], None
+        return [_without_items(context, signoff_repository.no_items(path))], None
     if blob is None:
         return [_untracked(context, "is not in the commit under test")], None
     if _LFS.match(blob):
         is_same = blob == snapshots.read_regular(context.authority.fork, path) and not is_enforced(context)
-        return [] if is_same else [_without_items(context, repository.in_lfs(path))], None
+        return [] if is_same else [_without_items(context, signoff_repository.in_lfs(path))], None
     if (snapshots.read(context.authority.head, path) or b"").startswith(PACKED):
-        return [_without_items(context, repository.packed(path))], None
+        return [_without_items(context, signoff_repository.packed(path))], None
     policies = signoff_policies(context)
     policy_of_gold = next((policy for policy in policies if policy.gold == path), None)
     findings = list(_unsigned(context, policies, diff)) if policy_of_gold else [_ungoverned(context)]
@@ -251,7 +252,7 @@ def signoff_policies(context: ReviewContext) -> list[SignoffPolicy]:
     path = authority.on_base(context.base.file) if context.base else None
     base = signoff_policy_at(context, authority.gates, path)
     first = authority.fork is snapshots.NOTHING or authority.gates is None
-    return repository.policies_in_force(base, head, named_gold(context), first=first)
+    return signoff_repository.policies_in_force(base, head, named_gold(context), first=first)
 
 
 def _head_signoff_policy(context: ReviewContext) -> SignoffPolicy | None:
@@ -261,7 +262,7 @@ def _head_signoff_policy(context: ReviewContext) -> SignoffPolicy | None:
 
 def signoff_policy_at(context: ReviewContext, tree: snapshots.Tree | None, path: str | None) -> SignoffPolicy | None:
     """Return the sign-off policy of a gates file for the scored gold, None without one."""
-    policy = repository.policy_at(tree, path) if tree and path else None
+    policy = signoff_repository.policy_at(tree, path) if tree and path else None
     return policy.for_gold(named_gold(context)) if policy else None
 
 
@@ -305,9 +306,9 @@ def _check(context: ReviewContext, policy: SignoffPolicy) -> list[Finding]:
     # A branch's name may contain shell commands.
     since = "--baseline" if has_no_base else f"--base {shlex.quote(authority.ref)}"
     since += " --key ~/.ssh/id_ed25519" if policy.require == "signature" else ""
-    states = repository.GoldStates(authority.fork, authority.head, authority.ref, authority.used_records, has_no_base)
+    states = GoldStates(authority.fork, authority.head, authority.ref, authority.used_records, has_no_base)
     states = states._replace(restore=authority.commit or authority.ref, rules=authority.gates)
-    return repository.findings(states, policy, f"rag-eval gold signoff {since} --reason '…'", authority.people)
+    return signoff_repository.findings(states, policy, f"rag-eval gold signoff {since} --reason '…'", authority.people)
 
 
 def _ungoverned(context: ReviewContext) -> Finding:

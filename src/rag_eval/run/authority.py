@@ -13,7 +13,7 @@ from rag_eval.common.paths import from_here
 from rag_eval.errors import InputError, Problem, RagEvalError
 from rag_eval.git.plumbing import Git, LastWrite
 from rag_eval.git.snapshots import NOTHING, CommitTree, IsFolder, Tree, object_id
-from rag_eval.gold.signoff.repository import People
+from rag_eval.gold.signoff_repository import People
 
 Signoff = Literal["policy", "require", "off"]
 

@@ -5,7 +5,7 @@ unrelated items. An item's hash is the sha256 of its exact line in the git blob,
 and without the byte order mark of the file. The JSON-array form has no lines: there it is the sha256 of the exact
 source text of the element, from its first to its last byte, with LF for CRLF between them.
 
-:mod:`rag_eval.gold.signoff.identity` decides which records count, by the signer and the level that the policy requires.
+:mod:`rag_eval.gold.signoff_identity` decides which records count, by the signer and the level that the policy requires.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import shell_line
 from rag_eval.contract import item_hash as digest
 from rag_eval.errors import Finding, Problem
-from rag_eval.gold.signoff import identity
-from rag_eval.gold.signoff.identity import NO_PROOF, Proof, SignoffPolicy
+from rag_eval.gold import signoff_identity
+from rag_eval.gold.signoff_identity import NO_PROOF, Proof, SignoffPolicy
 from rag_eval.readers.signoff_record import LONGEST_QID, HashChange, Record
 
 Edge = tuple[str | None, str | None, bool]
@@ -137,7 +137,7 @@ def check(
         formed = [violation for violation in formed if violation.code != "wrong-dataset"]
         return formed + list(_unsigned(head, policy, advice))
     removed = list(_removed_or_edited(base.records, head.records, advice))
-    refused = identity.refused(new_records(base, head, policy), policy, proof)
+    refused = signoff_identity.refused(new_records(base, head, policy), policy, proof)
     trusted = _without(head, refused)
     breaking = uncovered_changes(base, trusted, policy)
     return [
@@ -205,7 +205,7 @@ def _without(head: Side, paths: Container[str]) -> Side:
 
 def _unapproved(policy: SignoffPolicy, proof: Proof) -> Iterator[Finding]:
     """Yield a missing approving review, and authors without an account."""
-    reviewers, approvals = identity.reviewers(policy, proof), proof.approvals
+    reviewers, approvals = signoff_identity.reviewers(policy, proof), proof.approvals
     is_asked = policy.require == "review" and approvals is not None
     if is_asked and {login.lower() for login in reviewers}.isdisjoint(login.lower() for login in approvals or ()):
         asked = ", ".join(reviewers[:_SHOWN]) or "a signer who is not an author of the change"
@@ -225,7 +225,7 @@ def _one_pair_of_eyes(base: Side, head: Side, policy: SignoffPolicy, advice: Adv
         return
     uncovered = {change.qid for change, _ in uncovered_changes(base, head, policy)}
     new = new_records(base, head, policy)
-    wrote = {*identity.accounts(proof), ""}  # a signer whose account is unknown may be an author
+    wrote = {*signoff_identity.accounts(proof), ""}  # a signer whose account is unknown may be an author
     by_authors = {path for path, record in new.items() if policy.signers.get(record.signer, "").lower() in wrote}
     for change, _ in uncovered_changes(base, _without(head, by_authors), policy):
         if change.qid not in uncovered:

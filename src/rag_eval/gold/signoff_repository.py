@@ -21,9 +21,9 @@ from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project, only_file, trust_no_program_here
 from rag_eval.errors import Finding, InputError, Problem, RagEvalError, UsageError
 from rag_eval.git.snapshots import NOTHING, Irregular, IsFolder, Tree, is_folder, path_inside, read, read_regular
-from rag_eval.gold.signoff import checking
-from rag_eval.gold.signoff.checking import Advice, Side
-from rag_eval.gold.signoff.identity import NO_PROOF, Author, Proof, SignoffPolicy, allowed_signers, signoff_policy
+from rag_eval.gold import signoff
+from rag_eval.gold.signoff import Advice, Side
+from rag_eval.gold.signoff_identity import NO_PROOF, Author, Proof, SignoffPolicy, allowed_signers, signoff_policy
 from rag_eval.readers import strict_json
 from rag_eval.readers.gold_file import is_array, sources
 from rag_eval.readers.signoff_record import NAMESPACE, Record
@@ -166,18 +166,18 @@ def findings(states: GoldStates, policy: SignoffPolicy, command: str, people: Pe
     base, head = sides(states, policy)
     advice = Advice(command, states.restore)
     if states.has_no_base:
-        return checking.check(None, head, policy, advice)
+        return signoff.check(None, head, policy, advice)
     proof = NO_PROOF
-    if new := checking.new_records(base, head, policy):
+    if new := signoff.new_records(base, head, policy):
         # Keys come from the policy's side: new ones do not count.
         rules = next((tree for tree in (states.rules, states.base) if tree and tree is not NOTHING), states.head)
         allowed = read(rules, policy.allowed_signers) if policy.require == "signature" else None
         proof = signature_proof(new, policy, allowed, time.time())
     needs_people = policy.require == "review" or policy.four_eyes  # git alone cannot prove who approved or wrote it
-    if people and needs_people and checking.changes(base.items, head.items):
+    if people and needs_people and signoff.changes(base.items, head.items):
         approvals, authors = people(policy)
         proof = proof._replace(approvals=approvals, authors=authors)
-    return _read_otherwise(states, policy, base, head) + checking.check(base, head, policy, advice, proof)
+    return _read_otherwise(states, policy, base, head) + signoff.check(base, head, policy, advice, proof)
 
 
 def check_signers(states: GoldStates, paths: Place, policies: Iterable[SignoffPolicy]) -> None:
@@ -213,13 +213,13 @@ def sides(states: GoldStates, policy: SignoffPolicy) -> tuple[Side, Side]:
     if problems:
         raise InputError(problems[:MOST_PROBLEMS], max(0, len(problems) - MOST_PROBLEMS))
     tip_files = _files(states.used_records, policy)
-    changed = checking.changes(base_items, head_items) if states.used_records is not NOTHING else []
+    changed = signoff.changes(base_items, head_items) if states.used_records is not NOTHING else []
     if changed:
         tip = _items(states.used_records, tip_files, policy, parsed)[0]
         same = {qid for qid, _, after in changed if after == (tip[qid].hash if qid in tip else None)}
         base_items = {qid: item for qid, item in base_items.items() if qid not in same}
         base_items |= {qid: head_items[qid] for qid in same & head_items.keys()}
-    moved: Mapping[str, checking.SignoffItem] = {}
+    moved: Mapping[str, signoff.SignoffItem] = {}
     if policy.was:  # the change moves the gold to the policy's path, where its qids are known
         before = policy._replace(gold=policy.was)
         with suppress(UsageError):  # a folder, which was never signed
@@ -271,7 +271,7 @@ def in_lfs(gold: str) -> str:
 
 def _items(
     tree: Tree, files: Mapping[str, str], policy: SignoffPolicy, parsed: dict[bytes, Any]
-) -> tuple[dict[str, checking.SignoffItem], list[Problem]]:
+) -> tuple[dict[str, signoff.SignoffItem], list[Problem]]:
     """Return the items of a gold file; ``parsed`` caches rows by their bytes, because base and head share most."""
     gold = policy.gold
     if gold not in files:
@@ -292,13 +292,13 @@ def _items(
     if unread and blob.startswith(PACKED):
         what = "is compressed, but sign-off needs plain lines"
         return {}, [Problem(gold, 0, "", what, "Keep it uncompressed in git.")]
-    items, problems = checking.read_items(rows, gold, is_array(blob))
+    items, problems = signoff.read_items(rows, gold, is_array(blob))
     if not (items or unread or problems):
         problems = [Problem(gold, 0, "", "has no gold items", "Add an item, or delete the file.")]
     return items, unread + problems
 
 
-def _records(tree: Tree, files: Mapping[str, str], policy: SignoffPolicy) -> checking.Records:
+def _records(tree: Tree, files: Mapping[str, str], policy: SignoffPolicy) -> signoff.Records:
     names = {path: name for path, name in files.items() if path != policy.gold}
     blobs = tree.contents(names.values())
     return {path: read_record(blobs[name]) for path, name in names.items()}
