@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval import api
 from rag_eval.action.run import action
-from rag_eval.analysis.report import with_verdict
+from rag_eval.analysis.judging import judge, judge_all, with_verdict
 from rag_eval.cases import GOOD, MEANING, Case, label
 from rag_eval.cli import main
 from rag_eval.cli.init import PRESETS
@@ -24,7 +24,6 @@ from rag_eval.engines import ExecutionOptions
 from rag_eval.errors import InputError, MissingExtra, Problem, RagEvalError, UsageError
 from rag_eval.gates import Gate, Policy, Slices, Statistics
 from rag_eval.gates.evidence import Baseline, RunEvidence
-from rag_eval.gates.outcomes import judge, judge_all
 from rag_eval.gates.results import MetricResult, Question, QuestionList
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.github.api import Comment, GitHub, GitHubError, Network
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from rag_eval.analysis.report import Report
+    from rag_eval.analysis import Report
     from rag_eval.metrics import Measure
     from rag_eval.scoring import Scorecard
     from rag_eval.stats.intervals import Interval

@@ -6,7 +6,7 @@ import json
 
 from cases import ROOT
 from hostile import replaced, strings_of
-from rag_eval.analysis.report import rejudge_same_gates
+from rag_eval.analysis.judging import rejudge_same_gates
 from rag_eval.readers.strict_json import pointer
 from seams import Contract, from_json, render
 

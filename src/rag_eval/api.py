@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.analysis.report import Report as AnalysisReport
+from rag_eval.analysis import Report as AnalysisReport
 from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import nearest_gates
 from rag_eval.common.writing import write

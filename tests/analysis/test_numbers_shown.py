@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from rag_eval.analysis.judging import judge_bound
 from rag_eval.gates import Comparison, GateResult
-from rag_eval.gates.outcomes import judge_bound
 from rag_eval.gates.regression import by_comparison
 from rag_eval.rendering import document, gates_table
 from seams import Gate, MetricResult, Value, judge

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from cases import GOOD_ANSWER, GOOD_REFUSAL, ROOT, gold_row, write_rows
 from depth import examples
-from rag_eval.analysis.report import Context, build_report
+from rag_eval.analysis import Context
+from rag_eval.analysis.judging import build_report
 from rag_eval.analysis.sensitivity import (
     KINDS,
     RATES,

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from cases import ROOT, gold_row, make_case, trace_row, write_rows
 from depth import examples
 from rag_eval import api
-from rag_eval.analysis.report import build_report
+from rag_eval.analysis.judging import build_report
 from rag_eval.contract import OPTIONAL, Answer
 from rag_eval.stats.tally import as_float
 from seams import METRICS, Case, Contract, Gold, Policy, Settings, Trace, as_json, enclosed, mean, measures, tally

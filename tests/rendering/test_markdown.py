@@ -14,7 +14,7 @@ import compared
 from cases import ROOT
 from depth import examples
 from hostile import TAGS
-from rag_eval.analysis.report import SliceResult
+from rag_eval.analysis import SliceResult
 from rag_eval.github.posting import last_line
 from rag_eval.rendering import markdown
 from seams import RENDERERS, InputError, Problem, from_json, render, with_verdict

@@ -17,9 +17,10 @@ import compared
 import whole_report
 from cases import ROOT, gold_row, trace_row, write_rows
 from hostile import BRACKETED, TAGS, replaced
+from rag_eval.analysis import Base
 from rag_eval.analysis.gold_impact import GateTurn, GoldChange
+from rag_eval.analysis.judging import rejudge_same_gates
 from rag_eval.analysis.policy_changes import PolicyChange
-from rag_eval.analysis.report import Base, rejudge_same_gates
 from rag_eval.errors import Finding
 from rag_eval.rendering import history, markdown, summary
 from rag_eval.rendering.html import grading_form, history_page, verdict_and_gates

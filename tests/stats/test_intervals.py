@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 from statsmodels.stats.proportion import proportion_confint
 
-from rag_eval.gates.outcomes import cases_required
+from rag_eval.analysis.judging import cases_required
 from rag_eval.stats.intervals import clopper_pearson, interval, mean_upper_bound, percentile_ranks, small_sample
 from rag_eval.stats.special import (
     beta_cdf,

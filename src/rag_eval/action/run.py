@@ -45,7 +45,7 @@ from rag_eval.run.options import Options
 
 if TYPE_CHECKING:
     from rag_eval.action.runner import Runner
-    from rag_eval.analysis.report import Report
+    from rag_eval.analysis import Report
     from rag_eval.github.posting import Posted
     from rag_eval.gold.signoff_identity import Author, SignoffPolicy
     from rag_eval.run.authority import Authority

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.action.base_commit import Trigger
-from rag_eval.analysis.report import CiRun
+from rag_eval.analysis import CiRun
 from rag_eval.common.escaping import log_line, quoted
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.github.posting import (

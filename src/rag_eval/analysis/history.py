@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise, starmap, takewhile
 from typing import NamedTuple
 
+from rag_eval.analysis import Report, run_date, system_commit
 from rag_eval.analysis.baseline import GoldCounts, gold_counts
-from rag_eval.analysis.report import Report, run_date, system_commit
 from rag_eval.cases import GOOD
 from rag_eval.gates import BOUNDS, Comparison, Statistics
 from rag_eval.gates.evidence import Baseline, RunEvidence

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
+from rag_eval.analysis import Context, Earlier, Report
 from rag_eval.analysis.baseline import Compared
-from rag_eval.analysis.report import Context, Earlier, Report, build_report, evidence
+from rag_eval.analysis.judging import build_report, evidence
 from rag_eval.cases import Case
 from rag_eval.cases.ranking import matches
 from rag_eval.contract import Gold, Settings, Trace

@@ -18,7 +18,7 @@ from rag_eval.common.writing import write_together
 from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
+    from rag_eval.analysis import Report
     from rag_eval.rendering.explanation import Details
     from rag_eval.run.options import Options
 

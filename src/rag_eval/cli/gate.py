@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Iterator
 from hashlib import sha256
 
-from rag_eval.analysis.report import Report, rejudge, rejudge_same_gates
+from rag_eval.analysis import Report
+from rag_eval.analysis.judging import rejudge, rejudge_same_gates
 from rag_eval.cli._shared import print_notes, write_report
 from rag_eval.cli.parser import Parser
 from rag_eval.errors import InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from rag_eval.analysis.report import Context
+from rag_eval.analysis import Context
 from rag_eval.analysis.sensitivity import Setup, TraceSample, in_order, probe
 from rag_eval.cli._shared import INLINE_GATES, input_options, print_notes, refuse, uncollected
 from rag_eval.cli.parser import Parser

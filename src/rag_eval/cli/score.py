@@ -32,7 +32,7 @@ from rag_eval.scoring import QuestionIndex, reference
 
 # Functions import modules that load the metrics: `--format scores` and `--help` start in half the time.
 if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
+    from rag_eval.analysis import Report
 
 FORMATS = ("table", "markdown", "html", "json", "junit", "sarif", "codequality", "csv", "scores")
 _MOST_JOBS = 512

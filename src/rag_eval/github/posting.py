@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from urllib.parse import quote, unquote
 
-from rag_eval.analysis.report import rejudge_same_gates
+from rag_eval.analysis.judging import rejudge_same_gates
 from rag_eval.common.escaping import log_line, one_line, quoted
 from rag_eval.contract import Limits
 from rag_eval.errors import InputError, Problem, UsageError

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, pairwise
 
+from rag_eval.analysis.judging import rejudge
 from rag_eval.analysis.policy_changes import changes
-from rag_eval.analysis.report import rejudge
 from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings, Verdict, parse_reply

@@ -14,10 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from rag_eval.analysis import gold_impact
+from rag_eval.analysis import Earlier, Report, SignedAt, gold_impact
 from rag_eval.analysis.gold_impact import GateTurn, GoldChange, changed_fields
+from rag_eval.analysis.judging import rejudge
 from rag_eval.analysis.policy_changes import loosened_gates
-from rag_eval.analysis.report import Earlier, Report, SignedAt, rejudge
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import Finding, InputError, Note, Problem, UsageError

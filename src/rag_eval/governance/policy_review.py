@@ -9,8 +9,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from rag_eval.analysis import Base, Report
+from rag_eval.analysis.judging import rejudge, with_diagnosis, with_verdict
 from rag_eval.analysis.policy_changes import PolicyChange, PolicyEffects, changes, loosened_gates
-from rag_eval.analysis.report import Base, Report, rejudge, with_diagnosis, with_verdict
 from rag_eval.common.escaping import quoted, some
 from rag_eval.errors import Finding, Note
 from rag_eval.gates import Policy, merge_gates

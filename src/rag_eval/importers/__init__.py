@@ -21,7 +21,7 @@ from rag_eval.common.escaping import json_source, one_line
 from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:
-    from rag_eval.analysis.report import Report
+    from rag_eval.analysis import Report
 
 Row = dict[str, Any]
 Numbered = Iterator[tuple[int, Row]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
-from rag_eval.analysis.report import Input, Report
+from rag_eval.analysis import Input, Report
 from rag_eval.common.escaping import quoted
 from rag_eval.common.version import __version__
 from rag_eval.errors import Note

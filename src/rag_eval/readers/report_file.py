@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rag_eval.analysis.report import Report
+from rag_eval.analysis import Report
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.gates import COMPLETENESS

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Any
 
-from rag_eval.analysis.report import Report
+from rag_eval.analysis import Report
 from rag_eval.rendering.document import Section, TextFormatter
 
 # The first entry is a module with a function of a report, loaded at first use; the second is the file that ``--out``

@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 
-from rag_eval.analysis.report import FORMAT, Report
+from rag_eval.analysis import FORMAT, Report
 from rag_eval.cases import GOOD, MEANING
 from rag_eval.common.escaping import as_objects, csv_text, json_source, json_text, one_line, spreadsheet, unbracketed
 from rag_eval.common.paths import GATES_FILES

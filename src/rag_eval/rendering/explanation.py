@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import asdict
 
-from rag_eval.analysis.report import Report
+from rag_eval.analysis import Report
 from rag_eval.cases import GOOD, MEANING, STAGE, Case
 from rag_eval.common.escaping import one_line
 from rag_eval.gates import BOUNDS, GateResult

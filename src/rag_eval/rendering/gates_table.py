@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from rag_eval.analysis.report import Report
+from rag_eval.analysis import Report
 from rag_eval.common.escaping import quantity, some
 from rag_eval.gates import MARGINS, GateResult
 from rag_eval.gates.evidence import has_several_runs

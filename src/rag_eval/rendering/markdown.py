@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from rag_eval.analysis.report import Report
+from rag_eval.analysis import Report
 from rag_eval.common.escaping import markdown as safe
 from rag_eval.common.escaping import one_line, prose, quantity, untabled
 from rag_eval.errors import InputError

@@ -8,7 +8,7 @@ from operator import itemgetter
 
 from msgspec import Struct
 
-from rag_eval.analysis.report import Report, SliceResult
+from rag_eval.analysis import Report, SliceResult
 from rag_eval.cases import GOOD, MEANING, STAGE
 from rag_eval.common.escaping import quantity, some
 from rag_eval.gates import GateResult

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from rag_eval.analysis.report import Report
+from rag_eval.analysis import Report
 from rag_eval.cases import ABSENT
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import Finding

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from tabulate import tabulate
 from wcwidth import wcswidth
 
-from rag_eval.analysis.report import Report
+from rag_eval.analysis import Report
 from rag_eval.common.escaping import log_line, one_line, quantity
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.rendering import gates_table, results, summary

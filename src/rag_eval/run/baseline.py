@@ -10,8 +10,8 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rag_eval.analysis import Earlier, Report
 from rag_eval.analysis.baseline import Compared
-from rag_eval.analysis.report import Earlier, Report
 from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.reading import by_line_ends
 from rag_eval.contract import Limits

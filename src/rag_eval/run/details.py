@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from rag_eval.analysis.report import Report
+from rag_eval.analysis import Report
 from rag_eval.cases import Case
 from rag_eval.common.escaping import quantity
 from rag_eval.common.writing import write_data

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from rag_eval.analysis.report import has_answers
+from rag_eval.analysis import has_answers
 from rag_eval.cases import Case, label, search_label
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import shipped

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rag_eval.analysis.report import Context, Earlier, Input, Report, build_report, evidence_of
+from rag_eval.analysis import Context, Earlier, Input, Report
+from rag_eval.analysis.judging import build_report, evidence_of
 from rag_eval.cases import ABSENT, REFUSED, UNRETRIEVED, Case
 from rag_eval.cases.ranking import evidence_level
 from rag_eval.common.reading import by_line_ends

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from rag_eval.analysis import Report, run_date, system_commit
 from rag_eval.analysis.history import Flaky, Point, Series
-from rag_eval.analysis.report import Report, run_date, system_commit
 from rag_eval.analysis.runs import Repeats, SideBySide
 from rag_eval.cases import GOOD, MEANING, STAGE
 from rag_eval.common.escaping import hypertext, one_line, quantity

@@ -10,8 +10,8 @@ from itertools import groupby
 from math import ceil, floor, isfinite, log10
 from typing import NamedTuple
 
+from rag_eval.analysis import Report
 from rag_eval.analysis.history import Series
-from rag_eval.analysis.report import Report
 from rag_eval.gates import MARGINS, SPENDING
 from rag_eval.gates.weighted_score import Front
 from rag_eval.rendering import results

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_eval.analysis.judging import judge_bound, rejudge_gate
 from rag_eval.gates import merge_gates, verdict
-from rag_eval.gates.outcomes import judge_bound, rejudge_gate
 from runs import evidence, question, questions
 from seams import Completeness, Gate, Policy, RunEvidence, Slices, Statistics, judge_all
 

@@ -1,239 +1,57 @@
-"""The report: one value with everything that renderings, later judgements and comparisons need."""
+"""Judgements: the report of a run under a policy, with the outcomes of its gates and its integrity checks."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import repeat
+from math import ceil, floor
+from operator import attrgetter
+from typing import Any
 
-from rag_eval.analysis import baseline
-from rag_eval.analysis.baseline import Compared, Effect, Flip, gold_counts
-from rag_eval.analysis.diagnosis import Diagnosis, diagnose, limits_of
-from rag_eval.analysis.gold_impact import GateTurn, GoldChange
-from rag_eval.analysis.policy_changes import PolicyChange
+from rag_eval.analysis import Context, Earlier, Report, SliceResult, baseline, has_answers
+from rag_eval.analysis.baseline import Compared, gold_counts
+from rag_eval.analysis.diagnosis import diagnose, limits_of
 from rag_eval.common.escaping import quoted
 from rag_eval.common.version import __version__
 from rag_eval.contract import Gold
 from rag_eval.errors import Finding, Note
 from rag_eval.gates import (
+    BOUNDS,
+    COMPLETENESS,
     FULL,
+    MARGINS,
     OF_ANSWERS,
+    Gate,
     GateResult,
+    Outcome,
     Policy,
-    Statistics,
     contract,
     integrity,
     judges_answers,
     refusal_settings,
     verdict,
 )
-from rag_eval.gates.evidence import Baseline, RunEvidence, count_questions
+from rag_eval.gates.evidence import CONFIDENCE, Baseline, RunEvidence, count_questions, counted
 from rag_eval.gates.integrity import levels_of
-from rag_eval.gates.outcomes import as_result, judge_all, questions_of, rejudge_gate, results_of
-from rag_eval.gates.results import MetricResult, Question, QuestionList
-from rag_eval.gates.selection import RunScope, scope_of
-from rag_eval.metrics import find, measure
+from rag_eval.gates.regression import by_comparison, judge_regressions
+from rag_eval.gates.results import MetricResult, Question, QuestionList, Scores
+from rag_eval.gates.selection import expand_slice, scope_of, slices_of
+from rag_eval.metrics import METRICS, Measure, measure
 from rag_eval.metrics.operations import contradictions
-from rag_eval.scoring import Completeness, Scorecard
+from rag_eval.scoring import Scorecard
+from rag_eval.scoring.aggregations import FOLDS
+from rag_eval.stats.intervals import Interval
+from rag_eval.stats.tally import Tally, Value, tally
 
-FORMAT = 1
 _WHOLE_SLICES = 200
 """Slices that have every metric; the others have the gated ones."""
 _OF_QUESTIONS = (*OF_ANSWERS, "retrieval", "context")
 """The metric groups that ignore safety cases."""
-
-
-class Input(NamedTuple):
-    """An input file: its purpose, its name, and the sha256 of its bytes."""
-
-    role: str
-    path: str
-    sha256: str
-
-
-class Base(NamedTuple):
-    """The base branch's part in the verdict: where its gates, sign-off policy and signers were read.
-
-    ``kind``: ``base`` (another state of the repository), ``head`` (the change under test itself, as requested) or
-    ``bootstrap`` (the base branch has no gates yet). ``through`` is how it was read.
-    """
-
-    kind: Literal["base", "head", "bootstrap"]
-    ref: str
-    commit: str
-    through: str
-
-
-class SliceResult(NamedTuple):
-    """The metrics over a slice of ``n`` questions."""
-
-    slice: str
-    n: int
-    metrics: Mapping[str, MetricResult]
-
-
-class SignedAt(NamedTuple):
-    """The required level of sign-off of a gold change, what it proves, and what was not checked here."""
-
-    level: str
-    enforced: bool
-    proves: str
-    unchecked: tuple[str, ...]
-
-
-class CiRun(NamedTuple):
-    """The CI run that made a report, as its environment names it; empty or None if it does not."""
-
-    repository: str
-    branch: str
-    commit: str
-    pull_request: int | None
-    run: int | None
-
-
-_OF_CHANGE = frozenset(
-    "baseline-changed baseline-from-head baseline-overridden bootstrap change-not-checked-out changed-verdict"
-    " fewer-cases gates-from-elsewhere gates-from-head gates-overridden gold-not-governed gold-not-in-git"
-    " gold-not-in-items gold-overridden k-overridden run-json-missing signoff-off signoff-unchecked"
-    " traces-overridden traces-tracked verdicts-overridden workflow-changed".split()
-)
-"""Findings about the gates, gold set and other inputs by which a pull request is judged."""
-
-
-class Report(NamedTuple):
-    """The whole outcome of a run. ``report.json`` contains all of it; renderings are pure functions of it."""
-
-    version: str
-    verdict: Literal["passed", "failed"]
-    gates_file: str
-    k: int
-    refusal: Mapping[str, Any]
-    gates: tuple[GateResult, ...]
-    metrics: Mapping[str, MetricResult]
-    completeness: Completeness
-    allowed: Mapping[str, int]
-    labels: Mapping[str, int]
-    diagnosis: tuple[Diagnosis, ...]
-    questions: QuestionList
-    notes: tuple[Note, ...]
-    inputs: tuple[Input, ...]
-    contracts: Mapping[str, str]
-    run: Mapping[str, Any] | None = None
-    findings: tuple[Finding, ...] = ()
-    base: Base | None = None
-    policy_changes: tuple[PolicyChange, ...] = ()
-    gold_changes: tuple[GoldChange, ...] = ()
-    gate_turns: tuple[GateTurn, ...] = ()
-    signed_at: SignedAt | None = None
-    slices: tuple[SliceResult, ...] = ()
-    min_n: int = 0
-    statistics: Statistics = Statistics()
-    baseline: Compared | None = None
-    flips: tuple[Flip, ...] = ()
-    effects: tuple[Effect, ...] = ()
-    scope: RunScope | None = None  # a whole run
-    ci: CiRun | None = None  # outside CI
-
-    @property
-    def passed(self) -> bool:
-        """Return whether no gate of severity error failed and no finding is an error."""
-        return self.verdict == "passed"
-
-    @property
-    def exit_code(self) -> int:
-        """Return 0 if the run passed, 1 if a gate failed."""
-        return 0 if self.passed else 1
-
-    @property
-    def paths(self) -> dict[str, str]:
-        """Return the paths of the input files by their role, such as gold, trace or gates."""
-        return {item.role: item.path for item in self.inputs}
-
-    @property
-    def failed_gates(self) -> list[GateResult]:
-        """Return the gates that fail the run."""
-        return [gate for gate in self.gates if gate.blocks]
-
-    @property
-    def errors(self) -> list[Finding]:
-        """Return the findings that fail the run."""
-        return [finding for finding in self.findings if finding.level == "error"]
-
-    @property
-    def needs_review(self) -> bool:
-        """Return whether this run has looser gates, another gold set or other inputs than the base branch."""
-        is_looser = any(change.kind == "looser" for change in self.policy_changes)
-        return is_looser or bool(self.gold_changes) or any(item.code in _OF_CHANGE for item in self.findings)
-
-    @property
-    def warnings(self) -> list[Finding]:
-        """Return the findings that do not fail the run."""
-        return [finding for finding in self.findings if finding.level != "error"]
-
-
-def system_commit(report: Report) -> str:
-    """Return the commit of the system as run.json names it, otherwise as the CI run does; empty if unknown."""
-    return str((report.run or {}).get("system_commit") or "") or (report.ci.commit if report.ci else "")
-
-
-def run_date(report: Report) -> str:
-    """Return when the system ran, as run.json says; empty if unknown."""
-    dates = map((report.run or {}).get, ("started_at", "date", "created_at"))
-    return next((date for date in dates if isinstance(date, str)), "")
-
-
-class Earlier(NamedTuple):
-    """The baseline as it was recorded, and its cases under the gold in use if its traces could be scored again.
-
-    ``file`` says where it was read, without the counts.
-    """
-
-    recorded: Report
-    questions: Sequence[Question]
-    contracts: Mapping[str, str]
-    file: Compared
-    rerun: Report | None = None
-
-    @property
-    def baseline(self) -> Baseline:
-        """Return the baseline."""
-        again = self.rerun and Baseline(self.rerun.questions, self.rerun.contracts)
-        return Baseline(self.questions, self.contracts, self.recorded.metrics, again)
-
-    def without(self, qids: Collection[str]) -> Earlier:
-        """Return the baseline without some questions, and without the values that count them."""
-        if not qids:
-            return self
-        metrics = self.recorded.metrics.items()
-        run_metrics = {name: value for name, value in metrics if (item := find(name)) and item.metric.level == "run"}
-        questions = QuestionList(case for case in self.recorded.questions if case.qid not in qids)
-        recorded = self.recorded._replace(questions=questions, metrics=run_metrics)
-        if self.questions is not self.recorded.questions:  # the baseline was scored again
-            questions = QuestionList(case for case in self.questions if case.qid not in qids)
-        return self._replace(recorded=recorded, questions=questions)
-
-
-class Context(NamedTuple):
-    """Facts about a run other than its scores.
-
-    ``about`` is the content of run.json, ``findings`` are earlier findings, ``hashes`` the hashes of the gold items by
-    qid, ``fields`` the gold fields of slices, ``evidence`` that of the scorecard if it is known.
-    ``policies`` are those whose integrity settings apply, by default only that of the report.
-    """
-
-    notes: Sequence[Note] = ()
-    inputs: Sequence[Input] = ()
-    about: Mapping[str, Any] | None = None
-    findings: Sequence[Finding] = ()
-    hashes: Mapping[str, str] = {}
-    fields: Sequence[str] = ()
-    earlier: Earlier | None = None
-    evidence: RunEvidence | None = None
-    policies: Sequence[Policy] = ()
-
-
-def has_answers(questions: Iterable[Question]) -> bool:
-    """Return whether a case of a report has an answer, right or wrong."""
-    return any(case.label in ("OK", "REFUSAL_OK") or case.scores.get("empty_rate") == 0 for case in questions)
+_QUESTION_SHOWN = 200
+_QID, _ANSWERABLE, _LINE = map(attrgetter, ("qid", "answerable", "line"))
+_LABEL, _EXAMPLE = map(attrgetter, ("label", "coarse_label"))
 
 
 def judged_as_search(card: Scorecard, policy: Policy, context: Context) -> Scorecard:
@@ -428,3 +246,145 @@ def _slices(
             if result.n:
                 values[name] = result
         yield SliceResult(part, now.size(part), values)
+
+
+def judge_all(policy: Policy, evidence: RunEvidence) -> list[GateResult]:
+    """Return the outcome of every gate of a policy in its order, completeness last.
+
+    A metric without a value is ``no_data``, a slice of fewer cases than ``min_n`` inconclusive.
+    """
+    gates = expand_gates(policy.selected_gates, evidence)
+    regression = [gate for gate in gates if gate.direction not in BOUNDS]
+    margins = judge_regressions(regression, evidence, policy.statistics, policy.slices.min_n)
+    results = []
+    for gate in gates:
+        result = judge_bound(gate, evidence) if gate.direction in BOUNDS else next(margins)
+        few = evidence.few(gate.slice, policy.slices.min_n)
+        results.append(_unless_few(result._replace(few=few, inconclusive=policy.statistics.inconclusive)))
+    counts, allowed = counted(evidence.completeness), policy.completeness
+    gates = [Gate(f"completeness.{name}", "max", str(allowed[name])) for name in COMPLETENESS if name in allowed]
+    return results + [judge(gate, counts[gate.name]) for gate in gates]
+
+
+def expand_gates(gates: Sequence[Gate], evidence: RunEvidence) -> list[Gate]:
+    """Return the gates, with those on each value of a field (``category=*``) repeated for each value."""
+    present, result = evidence.present(), []
+    for gate in gates:
+        result += [gate._replace(slice=part) for part in (expand_slice(gate.slice, present) if gate.slice else [""])]
+    return result
+
+
+def _unless_few(gate: GateResult) -> GateResult:
+    return gate._replace(outcome="inconclusive") if gate.few and gate.outcome != "no_data" else gate
+
+
+def rejudge_gate(gate: GateResult, now: RunEvidence) -> GateResult:
+    """Judge a gate of a report again, by the report's values and not by its recorded outcome.
+
+    The base branch may define a metric differently from the report's table, so its gates carry their own values. A
+    regression gate carries its comparison and its level, a gate on a slice whether the slice was large enough.
+    """
+    if gate.direction in MARGINS:
+        return _unless_few(gate._replace(outcome=by_comparison(gate.gate, gate.comparison)))
+    counts = counted(now.completeness)
+    if gate.origin == "base":
+        result = judge(gate.gate, gate.as_value())
+        if gate.confidence and (gate.low, gate.high) != (None, None):  # the value has an interval
+            result = result._replace(outcome=_by_interval(gate.gate, gate.low, gate.high))
+    elif gate.name in counts:
+        result = judge(gate.gate, counts[gate.name])
+    else:
+        result = judge_bound(gate.gate, now)
+    return _unless_few(gate._replace(outcome=result.outcome, value=result.value, exact=result.exact, n=result.n))
+
+
+def judge_bound(gate: Gate, evidence: RunEvidence) -> GateResult:
+    """Judge a minimum or maximum: by the value, or by the whole interval if the gate has a confidence."""
+    item = judge(gate, evidence.value(gate.name, gate.slice))
+    if item.value is None:
+        return item._replace(why="the slice has no case" if gate.slice and not evidence.size(gate.slice) else "")
+    interval = evidence.interval(gate.name, gate.slice, gate.confidence or CONFIDENCE)
+    if interval is None:
+        return item
+    asks = cases_required(Decimal(gate.threshold), item.n, gate.direction) if measure(gate.name).is_rate else None
+    item = item._replace(low=interval.low, high=interval.high, small=interval.small, asks=asks)
+    return item._replace(outcome=_by_interval(gate, interval.low, interval.high)) if gate.confidence else item
+
+
+def judge(gate: Gate, value: Value) -> GateResult:
+    """Judge a gate by a value."""
+    outcome: Outcome = "no_data"
+    if value.number is not None:
+        outcome = "passed" if gate.keeps(value.number) else "failed"
+    return gate.judged(outcome, value.as_float, value.n, value.exact)
+
+
+def _by_interval(gate: Gate, low: float | None, high: float | None) -> Outcome:
+    """Judge a gate by the ends of an interval; an open end, None, is beyond every number."""
+    inside = [
+        gate.direction == "max" if low is None else gate.keeps(low),
+        gate.direction == "min" if high is None else gate.keeps(high),
+    ]
+    if all(inside):
+        return "passed"
+    return "inconclusive" if any(inside) else "failed"
+
+
+def cases_required(threshold: Decimal | Fraction, n: int, direction: str) -> int | None:
+    """Return the minimum or maximum number of n cases that a threshold on a rate allows, if it is no share of n."""
+    share = Fraction(threshold) * n
+    if share.denominator == 1:
+        return None
+    return ceil(share) if direction == "min" else floor(share)
+
+
+def results_of(
+    measures: Iterable[Measure], tallies: Mapping[str, Tally], about: Mapping[str, Any], now: RunEvidence
+) -> dict[str, MetricResult]:
+    """Return every measure's value, in the order of METRICS; ``about`` is the content of run.json.
+
+    ``tallies`` are the scores of each column, and ``now`` has the intervals. The metrics of run.json count everything,
+    so they have none.
+    """
+    results = {}
+    positions = {name: index for index, name in enumerate(METRICS)}
+    for item in sorted(measures, key=lambda item: positions[item.metric.name]):
+        scores = tally([item.score(about)]) if item.metric.level == "run" else tallies[item.column]
+        results[item.name] = as_result(item, FOLDS[item.fold].value(scores), now.interval(item.name))
+    return results
+
+
+def as_result(measure: Measure, value: Value, interval: Interval | None) -> MetricResult:
+    """Return a value with its interval for a report."""
+    hits, metric = value.hits if measure.is_rate else None, measure.metric
+    result = MetricResult(value.as_float, value.n, value.exact, hits, metric.better, metric.perspective)
+    return result._replace(low=interval.low, high=interval.high, small=interval.small) if interval else result
+
+
+def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[str]) -> tuple[Question, ...]:
+    """Return the cases of a scorecard with the ``hashes`` of their gold items and their slices by ``fields``.
+
+    Values that cases share are one object, because there may be millions of cases: equal scores, and slices of all
+    runs.
+    """
+    cases = card.cases
+    golds, runs, repeated, outcomes = cases.golds, cases.runs, cases.repeated, list(cases.all_outcomes())
+    positions, scores = {name: index for index, name in enumerate(card.columns)}, {}
+    for outcome, _ in cases.outcome_counts:
+        scores[id(outcome)] = Scores(positions, outcome.scores, outcome.case_scores)
+    qids = list(map(_QID, golds))
+    slices = [slices_of(gold, fields) for gold in golds] if fields else repeat((), len(golds))
+    columns: list[Iterable[Any]] = [
+        repeated(qids),
+        runs * len(golds),
+        repeated([gold.question[:_QUESTION_SHOWN] for gold in golds]),
+        repeated(map(_ANSWERABLE, golds)),
+        map(_LABEL, outcomes),
+        map(_EXAMPLE, outcomes),
+        map(scores.__getitem__, map(id, outcomes)),
+        repeated(map(_LINE, golds)),
+        cases.lines(),
+        repeated(map(hashes.get, qids, repeat(""))),
+        repeated(slices),
+    ]
+    return tuple(map(Question, *columns))
