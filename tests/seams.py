@@ -24,7 +24,7 @@ from rag_eval.engines import ExecutionOptions
 from rag_eval.errors import InputError, MissingExtra, Problem, RagEvalError, UsageError
 from rag_eval.gates import Gate, Policy, Slices, Statistics
 from rag_eval.gates.evidence import Baseline, RunEvidence
-from rag_eval.gates.results import MetricResult, Question, QuestionList
+from rag_eval.gates.questions import MetricResult, Question, QuestionList
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.github.api import Comment, GitHub, GitHubError, Network
 from rag_eval.github.posting import marker, parse_marker

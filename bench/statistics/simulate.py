@@ -22,7 +22,7 @@ from scipy import stats
 from rag_eval.analysis.judging import judge_all
 from rag_eval.gates import Gate, Policy, Slices, Statistics
 from rag_eval.gates.evidence import Baseline, GroupedCases, RunEvidence
-from rag_eval.gates.results import Question
+from rag_eval.gates.questions import Question
 from rag_eval.metrics import measure
 from rag_eval.scoring import Completeness
 from rag_eval.scoring.aggregations import confidence_interval, difference, one_sided_p

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from depth import examples
 from rag_eval.gates.evidence import GroupedCases
-from rag_eval.gates.results import Scores
+from rag_eval.gates.questions import Scores
 from rag_eval.stats.intervals import interval_of_questions, interval_of_totals
 from rag_eval.stats.paired import Units, above_percentile, effects, permutation_p, sign_flip
 from runs import evidence, question, questions

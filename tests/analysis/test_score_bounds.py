@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.gates.results import QuestionRow, impossible
+from rag_eval.gates.questions import QuestionRow, impossible
 from rag_eval.rendering.data_formats import QuestionConverter
 from runs import question
 

@@ -10,7 +10,7 @@ from msgspec import structs
 
 import rag_eval
 from cases import gold_row, make_case, write_rows
-from rag_eval.gates.missing_fields import PARTS, lacked
+from rag_eval.gates.integrity import PARTS, lacked
 from rag_eval.stats.tally import as_float
 from seams import Case, main, measure, measures
 from strategies import gold_fields, trace_fields
@@ -237,7 +237,7 @@ def test_cases_that_a_metric_is_not_about_lack_nothing(score):
 
 
 def test_gates_on_what_every_trace_has_read_nothing_again(score, monkeypatch):
-    monkeypatch.setattr("rag_eval.gates.missing_fields.partly_measured", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr("rag_eval.gates.integrity.partly_measured", lambda *_: pytest.fail("read again"))
     rows = [trace(n) for n in range(5)]
     for gate in ("compliance: {min: 0.1}", "chr: {min: 0.1}", "latency_total_ms.p95: {max: 500}"):
         score(gate, rows, extra="integrity: {padded-retrieval: 'off'}\n")

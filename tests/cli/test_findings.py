@@ -6,7 +6,7 @@ import ast
 import re
 
 from cases import ROOT
-from rag_eval.gates.integrity import LEVELS, WHOLE_RUN_CHECKS
+from rag_eval.gates import LEVELS, WHOLE_RUN_CHECKS
 from table import each_row
 
 SOURCES = sorted((ROOT / "src" / "rag_eval").rglob("*.py"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from depth import examples
 from rag_eval.gates import regression
-from rag_eval.gates.results import Layouts, Scores, distinct
+from rag_eval.gates.questions import Layouts, Scores, distinct
 from rag_eval.stats.paired import effects, mcnemar, sign_flip
 from runs import question
 from seams import Baseline, Completeness, Gate, RunEvidence, Statistics, folded

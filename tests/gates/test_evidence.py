@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
 from rag_eval.gates.evidence import pair_cases
-from rag_eval.gates.results import QuestionRow
+from rag_eval.gates.questions import QuestionRow
 from rag_eval.rendering.data_formats import QuestionConverter
 from runs import evidence, question, questions
 from seams import enclosed, folded, measure

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 import rag_eval
 from cases import ROOT, gold_row, trace_row, write_rows
 from rag_eval.contract import Answer
-from rag_eval.gates.integrity import LEVELS, degenerate_findings, provenance, vacuous
+from rag_eval.gates import LEVELS
+from rag_eval.gates.integrity import degenerate_findings, provenance, vacuous
 from rag_eval.scoring import CITES_ALL, SAYS_ALL, CaseOutcome
 from rag_eval.scoring.case_scorer import LEAST_CITED
 from seams import MEANING, Gate, Gold, Policy, Settings, Trace, measure, measures

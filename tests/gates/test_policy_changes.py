@@ -240,7 +240,7 @@ def test_what_is_shown_as_changed_looks_changed(base, head):
 @given(files)
 def test_what_is_left_out_is_what_holds_then(stated):
     """Nothing changes when a file says outright what holds without being said."""
-    from rag_eval.gates.integrity import LEVELS
+    from rag_eval.gates import LEVELS
 
     output = {
         "gold": "eval/gold.jsonl",

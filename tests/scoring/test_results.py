@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.gates.results import Scores
+from rag_eval.gates.questions import Scores
 from rag_eval.stats.tally import json_score
 
 ratios = st.integers(1, 9).flatmap(lambda below: st.tuples(st.integers(0, below), st.just(below)))

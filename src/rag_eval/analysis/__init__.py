@@ -12,8 +12,7 @@ from rag_eval.analysis.policy_changes import PolicyChange
 from rag_eval.errors import Finding, Note
 from rag_eval.gates import GateResult, Policy, Statistics
 from rag_eval.gates.evidence import Baseline, RunEvidence
-from rag_eval.gates.results import MetricResult, Question, QuestionList
-from rag_eval.gates.selection import RunScope
+from rag_eval.gates.questions import MetricResult, Question, QuestionList, RunScope
 from rag_eval.metrics import find
 from rag_eval.scoring import Completeness
 

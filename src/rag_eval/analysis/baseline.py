@@ -11,8 +11,8 @@ from rag_eval.common.escaping import quoted
 from rag_eval.errors import Finding
 from rag_eval.gates import MARGINS, GateResult
 from rag_eval.gates.evidence import Baseline, RunEvidence
+from rag_eval.gates.questions import Question
 from rag_eval.gates.regression import Tested, compare_pairs, worse_without_gate
-from rag_eval.gates.results import Question
 from rag_eval.metrics import measure
 from rag_eval.scoring.aggregations import FOLDS, aggregate
 from rag_eval.stats.tally import DECIMALS, tally

@@ -12,8 +12,7 @@ from rag_eval.common.escaping import quantity, some
 from rag_eval.contract import Gold
 from rag_eval.errors import Finding, Note
 from rag_eval.gates import MARGINS, GateResult
-from rag_eval.gates.results import Question
-from rag_eval.gates.selection import field_values
+from rag_eval.gates.questions import Question, field_values
 
 _Verb = Literal["added", "changed", "reformatted", "removed"]
 _NAMED = 5

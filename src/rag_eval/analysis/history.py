@@ -16,8 +16,8 @@ from rag_eval.analysis.baseline import GoldCounts, gold_counts
 from rag_eval.cases import GOOD
 from rag_eval.gates import BOUNDS, Comparison, Statistics
 from rag_eval.gates.evidence import Baseline, RunEvidence
+from rag_eval.gates.questions import MetricResult, Question
 from rag_eval.gates.regression import compare_pairs, compare_two_sided
-from rag_eval.gates.results import MetricResult, Question
 from rag_eval.metrics import find, measure
 from rag_eval.scoring import Completeness
 from rag_eval.scoring.reference import CEILINGS, FLOORS

@@ -23,6 +23,7 @@ from rag_eval.gates import (
     FULL,
     MARGINS,
     OF_ANSWERS,
+    WHOLE_RUN_CHECKS,
     Gate,
     GateResult,
     Outcome,
@@ -35,9 +36,8 @@ from rag_eval.gates import (
 )
 from rag_eval.gates.evidence import CONFIDENCE, Baseline, RunEvidence, count_questions, counted
 from rag_eval.gates.integrity import levels_of
+from rag_eval.gates.questions import MetricResult, Question, QuestionList, Scores, expand_slice, scope_of, slices_of
 from rag_eval.gates.regression import by_comparison, judge_regressions
-from rag_eval.gates.results import MetricResult, Question, QuestionList, Scores
-from rag_eval.gates.selection import expand_slice, scope_of, slices_of
 from rag_eval.metrics import METRICS, Measure, measure
 from rag_eval.metrics.operations import contradictions
 from rag_eval.scoring import Scorecard
@@ -91,7 +91,7 @@ def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, con
         *integrity.verdict_findings(policy, now.questions, levels_of(policy)),
         *context.findings,
     ):
-        findings.setdefault(finding.code if finding.code in integrity.WHOLE_RUN_CHECKS else finding, finding)
+        findings.setdefault(finding.code if finding.code in WHOLE_RUN_CHECKS else finding, finding)
     if "padded-answers" in findings:  # they are constant too
         findings.pop("constant-answers", None)
     report = Report(

@@ -12,8 +12,7 @@ from operator import gt, lt
 from typing import Any, Literal, NamedTuple
 
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Limits, Settings
-from rag_eval.gates import COMPLETENESS, MARGINS, REFERENCE_GATES, GateResult, Slices, Statistics
-from rag_eval.gates.integrity import LEVELS
+from rag_eval.gates import COMPLETENESS, LEVELS, MARGINS, REFERENCE_GATES, GateResult, Slices, Statistics
 
 Key = tuple[str, ...]
 Rule = Callable[[Any, Any], "Kind"]

@@ -23,8 +23,8 @@ from rag_eval.common.version import __version__
 from rag_eval.errors import UsageError
 from rag_eval.gates import QUALITY, SPENDING, Comparison, Scoring, Statistics
 from rag_eval.gates.evidence import Baseline, RunEvidence, pair_cases
+from rag_eval.gates.questions import Question
 from rag_eval.gates.regression import compare_two_sided
-from rag_eval.gates.results import Question
 from rag_eval.gates.weighted_score import Front, Weighted, front, weighted
 from rag_eval.metrics import METRICS, find, measure
 from rag_eval.scoring import Completeness, aggregations

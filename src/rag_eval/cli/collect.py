@@ -24,7 +24,7 @@ from rag_eval.common.paths import shell_line
 from rag_eval.common.version import __version__
 from rag_eval.common.writing import write_json, write_rows
 from rag_eval.errors import CANNOT_JUDGE, PASSED, UsageError
-from rag_eval.gates.selection import in_suite, suite_named
+from rag_eval.gates.questions import in_suite, suite_named
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.source import checked_reader

@@ -13,7 +13,7 @@ from rag_eval.cli.parser import Parser, names
 from rag_eval.common.escaping import json_text, some
 from rag_eval.contract import OPTIONAL, present_fields
 from rag_eval.errors import PASSED, UsageError
-from rag_eval.gates.selection import select_measures
+from rag_eval.gates.questions import select_measures
 from rag_eval.metrics import METRICS, perspectives_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces

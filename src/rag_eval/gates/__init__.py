@@ -45,6 +45,25 @@ SPENDING = {"cost": "cost_usd", "latency": "latency_total_ms"}
 """The key in eval-gates.yml of each objective that has a budget."""
 WEIGHTS = {"accuracy": 0.30, "faithfulness": 0.20, "citation": 0.20, "retrieval": 0.15, "cost": 0.10, "latency": 0.05}
 
+WHOLE_RUN_CHECKS = tuple(
+    "refuses-everything answers-everything padded-answers constant-answers padded-citations padded-retrieval".split()
+)
+"""Checks of all cases together: a part of the questions may look degenerate by chance."""
+
+_OF_INPUTS = (
+    "hidden-answers copied-answers flags-everything partly-measured stale-traces other-gold stale-verdict"
+    " missing-verdict changed-verdict ids-changed"
+).split()
+_DOUBTFUL = (
+    "answers-from-gold other-answer marked-refusals constant-measurements unchecked-answers vacuous-gold"
+).split()
+LEVELS: Mapping[str, str] = {
+    **dict.fromkeys((*WHOLE_RUN_CHECKS, *_OF_INPUTS), "error"),
+    **dict.fromkeys(_DOUBTFUL, "warning"),
+    "injected-instructions": "off",
+}
+"""The default severity of each finding; ``integrity`` in eval-gates.yml may set another."""
+
 
 class Gate(NamedTuple):
     """A threshold as it was written: ``direction`` is one of :data:`BOUNDS` or :data:`MARGINS`.

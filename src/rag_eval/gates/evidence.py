@@ -15,8 +15,7 @@ from math import fsum
 from operator import attrgetter, mul
 from typing import Any, NamedTuple
 
-from rag_eval.gates.results import CaseScores, Layouts, MetricResult, Question, distinct
-from rag_eval.gates.selection import clusters
+from rag_eval.gates.questions import CaseScores, Layouts, MetricResult, Question, clusters, distinct
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring import Completeness, aggregations
 from rag_eval.scoring.aggregations import FOLDS, MEANS, bounds, from_mean, interval_over_units

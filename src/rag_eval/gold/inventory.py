@@ -13,7 +13,7 @@ from typing import Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold
-from rag_eval.gates.selection import slices_of
+from rag_eval.gates.questions import slices_of
 from rag_eval.gold.signoff import Side, records_of_gold, unsigned
 from rag_eval.gold.signoff_identity import SignoffPolicy
 

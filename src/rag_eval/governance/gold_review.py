@@ -22,7 +22,7 @@ from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import Finding, InputError, Note, Problem, UsageError
 from rag_eval.gates import BOUNDS, GateResult, Policy
-from rag_eval.gates.selection import by_conversation
+from rag_eval.gates.questions import by_conversation
 from rag_eval.git import snapshots
 from rag_eval.gold import signoff_repository
 from rag_eval.gold.item_checks import GoldSample

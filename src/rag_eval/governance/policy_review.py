@@ -14,10 +14,9 @@ from rag_eval.analysis.judging import rejudge, with_diagnosis, with_verdict
 from rag_eval.analysis.policy_changes import PolicyChange, PolicyEffects, changes, loosened_gates
 from rag_eval.common.escaping import quoted, some
 from rag_eval.errors import Finding, Note
-from rag_eval.gates import Policy, merge_gates
-from rag_eval.gates.integrity import WHOLE_RUN_CHECKS, degenerate_findings, levels_of, verdict_findings
-from rag_eval.gates.missing_fields import counts_failures
-from rag_eval.gates.selection import scope_of
+from rag_eval.gates import WHOLE_RUN_CHECKS, Policy, merge_gates
+from rag_eval.gates.integrity import counts_failures, degenerate_findings, levels_of, verdict_findings
+from rag_eval.gates.questions import scope_of
 from rag_eval.git.snapshots import has_path, read, read_regular
 from rag_eval.governance.circumstances import USUAL, circumstances, review_verdicts, same_meaning, unscored_gold
 from rag_eval.governance.gold_review import ReviewContext, review_gold, signoff_policy_at, violations_of_base_policy

@@ -16,7 +16,7 @@ from rag_eval.analysis import Report
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.gates import COMPLETENESS
-from rag_eval.gates.results import Question, QuestionRow, impossible
+from rag_eval.gates.questions import Question, QuestionRow, impossible
 from rag_eval.readers import strict_json
 from rag_eval.readers.problems import Contract, ProblemCollector
 from rag_eval.readers.run_file import decode_exactly

@@ -20,7 +20,7 @@ from rag_eval.cases import GOOD, MEANING
 from rag_eval.common.escaping import as_objects, csv_text, json_source, json_text, one_line, spreadsheet, unbracketed
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.gates import GateResult
-from rag_eval.gates.results import Question, QuestionList, QuestionRow, Scores, score_splitter
+from rag_eval.gates.questions import Question, QuestionList, QuestionRow, Scores, score_splitter
 from rag_eval.metrics import METRICS, column_of, of_column, single_score
 from rag_eval.rendering.document import PLAIN
 from rag_eval.rendering.gates_table import format_bound, format_cases, format_outcome, reason

@@ -20,7 +20,7 @@ from rag_eval.analysis import Report
 from rag_eval.cases import GOOD, MEANING, STAGE, Case
 from rag_eval.common.escaping import one_line
 from rag_eval.gates import BOUNDS, GateResult
-from rag_eval.gates.results import Question
+from rag_eval.gates.questions import Question
 from rag_eval.metrics import Measure, Metric, measure, of_column, range_in_words, score_in_words, single_score
 from rag_eval.rendering.document import format_number
 from rag_eval.scoring.aggregations import values_in_words

@@ -17,7 +17,7 @@ from rag_eval.common.reading import by_line_ends
 from rag_eval.contract import Limits
 from rag_eval.errors import Finding, InputError, Problem
 from rag_eval.gates import MARGINS, Policy
-from rag_eval.gates.results import impossible
+from rag_eval.gates.questions import impossible
 from rag_eval.git.snapshots import follow_links, read, read_regular
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.run_file import sidecar_of

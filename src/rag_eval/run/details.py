@@ -13,7 +13,7 @@ from rag_eval.common.escaping import quantity
 from rag_eval.common.writing import write_data
 from rag_eval.contract import Trace
 from rag_eval.errors import UsageError
-from rag_eval.gates.results import Question
+from rag_eval.gates.questions import Question
 from rag_eval.readers.gold_file import read_entries
 from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.rendering.explanation import KIND, Details, Row, case_details, failed_cases, failed_row, gates_by_column

@@ -15,7 +15,7 @@ from rag_eval.common.escaping import quantity, quoted
 from rag_eval.common.paths import nearest_gates
 from rag_eval.common.reading import Digests
 from rag_eval.errors import UsageError
-from rag_eval.gates.results import Question
+from rag_eval.gates.questions import Question
 from rag_eval.readers.report_file import check_scores, read_report
 from rag_eval.readers.source import checked_reader
 from rag_eval.readers.validation import check, file_kind, unpacked

@@ -17,9 +17,8 @@ from rag_eval.common.reading import by_line_ends
 from rag_eval.contract import Trace
 from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import Finding
-from rag_eval.gates import Policy, missing_fields, trace_integrity
-from rag_eval.gates.integrity import UNJUDGED, at_levels, levels_of, measurement_findings, provenance, vacuous
-from rag_eval.gates.results import Question
+from rag_eval.gates import Policy, integrity, trace_integrity
+from rag_eval.gates.questions import Question
 from rag_eval.metrics import measure
 from rag_eval.readers.gold_file import GoldSet
 from rag_eval.readers.jsonl import read_traces
@@ -68,7 +67,7 @@ def score_run(inputs: Inputs) -> ScoredRun:
     reader.ledger.stop_on_problems()
     findings = _check_origin(inputs, about)
     if any(measure.name == "precision" for measure in inputs.measures):
-        findings += vacuous(inputs.suite_golds.values(), policy.gold, levels_of(*inputs.policies))
+        findings += integrity.vacuous(inputs.suite_golds.values(), policy.gold, integrity.levels_of(*inputs.policies))
     earlier, of_baseline, past = _baseline(inputs, about)
     context = _context(inputs, about, earlier)
     evidence = evidence_of(card, policy, context)
@@ -151,10 +150,10 @@ def _check_origin(inputs: Inputs, about: Mapping[str, Any] | None) -> list[Findi
     if named.lower() != gold_sha256:  # it may be the hash of the file with other line ends
         data = inputs.reader.silent().read(policy.gold)
         hashes += by_line_ends(data) if data else []
-    severities = levels_of(*inputs.policies)
+    severities = integrity.levels_of(*inputs.policies)
     if not (authority and authority.ci):  # on a laptop the gold is often ahead of the traces
         severities = {code: "warning" if level == "error" else level for code, level in severities.items()}
-    return provenance(sidecar_of(policy.trace), about, hashes, commits, severities)
+    return integrity.provenance(sidecar_of(policy.trace), about, hashes, commits, severities)
 
 
 def _check_answers(
@@ -166,7 +165,7 @@ def _check_answers(
     known.
     """
     policies, golds, settings = inputs.policies, inputs.golds, inputs.policy.settings
-    levels, seed = levels_of(*policies), inputs.digests.hex("trace")
+    levels, seed = integrity.levels_of(*policies), inputs.digests.hex("trace")
     samples = _samples(inputs, questions, seed)
     # All samples are read at once, because reading a large file to its end takes long.
     by_line = {question.trace_line: case for question, case in _cases(inputs, chain(*samples.values()))}
@@ -179,7 +178,7 @@ def _check_answers(
     is_builtin = inputs.policy.builtin or policies[0].builtin  # a change may be the fix
     findings = [
         *_partly_measured(inputs, questions, before),
-        *measurement_findings(questions, policies),
+        *integrity.measurement_findings(questions, policies),
         *trace_integrity.padded_answers(right, golds.values(), f"{seed} {len(golds)}"),
         *trace_integrity.constant_answers(right),
         *trace_integrity.hidden_answers(right),
@@ -202,7 +201,7 @@ def _check_answers(
         answered = [question for question in questions if question.trace_line]
         texts = (case for _, case in _cases(inputs, answered))
         findings += trace_integrity.injected_instructions(texts, inputs.policy.trace)
-    return at_levels(findings, levels)
+    return integrity.at_levels(findings, levels)
 
 
 def _cases(inputs: Inputs, questions: Iterable[Question]) -> Iterator[tuple[Question, Case]]:
@@ -232,7 +231,7 @@ def _samples(inputs: Inputs, questions: Sequence[Question], seed: str) -> dict[s
     if _has_text_gates(policies):
         right = [item for item in answerable if item.label == "OK"]
         samples["right"] = _draw(right, f"{seed} {len(golds)}")
-    samples["answers"] = _draw([item for item in answerable if item.label not in UNJUDGED], seed)
+    samples["answers"] = _draw([item for item in answerable if item.label not in integrity.UNJUDGED], seed)
     samples["hallucinated"] = _draw([item for item in questions if item.label == "HALLUCINATION"], seed)
     samples["answered"] = _draw([item for item in questions if item.trace_line and item.label not in ABSENT], seed)
     if _has_text_gates(policies, "refusals"):
@@ -252,13 +251,13 @@ def _has_text_gates(policies: Sequence[Policy], *groups: str) -> bool:
 def _partly_measured(inputs: Inputs, questions: Sequence[Question], before: Sequence[Question]) -> Iterable[Finding]:
     """Find the gated metrics that some cases are missing from because their traces lack a field."""
     columns = [measure.column for measure in inputs.measures]
-    watched = missing_fields.watched(inputs.policies, columns, questions, before)
+    watched = integrity.watched(inputs.policies, columns, questions, before)
     gated = [column for column, _ in watched.values()]
-    suspects = missing_fields.suspects(questions, inputs.golds, gated, inputs.policy.settings)
+    suspects = integrity.suspects(questions, inputs.golds, gated, inputs.policy.settings)
     if not suspects:
         return ()
     cases = _cases(inputs, suspects)
-    return missing_fields.partly_measured(questions, cases, watched, before, inputs.policies)
+    return integrity.partly_measured(questions, cases, watched, before, inputs.policies)
 
 
 def _pairs_with_baseline(

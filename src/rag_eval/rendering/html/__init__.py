@@ -16,7 +16,7 @@ from rag_eval.common.escaping import hypertext, one_line, quantity
 from rag_eval.common.version import __version__
 from rag_eval.contract import MOST
 from rag_eval.gates.evidence import has_several_runs
-from rag_eval.gates.results import Question
+from rag_eval.gates.questions import Question
 from rag_eval.rendering import gates_table, results, summary
 from rag_eval.rendering import history as trend
 from rag_eval.rendering.comparison import repeats_sections, sections

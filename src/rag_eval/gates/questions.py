@@ -1,19 +1,228 @@
-"""The judged part of a run: metric groups, suites of questions and slices, and the baseline restricted to it."""
+"""The questions of a run: their scores, their slices, and the parts of a run that are judged: suites, metric groups."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import islice
+from operator import attrgetter
+from typing import Annotated, Any, NamedTuple, TypeVar
 
+from msgspec import Meta, Struct
+
+from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold
+from rag_eval.contract.records import LARGEST, Count
 from rag_eval.errors import UsageError
-from rag_eval.gates import FULL, Policy
-from rag_eval.gates.integrity import WHOLE_RUN_CHECKS
-from rag_eval.gates.results import Question
-from rag_eval.metrics import Measure, measures, perspectives_of
+from rag_eval.gates import FULL, WHOLE_RUN_CHECKS, Policy
+from rag_eval.metrics import Measure, Metric, measures, of_column, perspectives_of
 from rag_eval.stats.sampling import hash_order, proportional_counts
+from rag_eval.stats.tally import JsonScore, Score, Value, json_score
+
+T = TypeVar("T")
+CaseScores = Mapping[str, JsonScore]
+"""The scores of a case by column."""
+Split = tuple[T, CaseScores]
+Row = Sequence[Score | None]
+"""Scores by position, None where a metric does not apply."""
+MOST = 1e15
+"""No dollars, milliseconds or tokens are greater; sums of so many questions stay finite below it."""
+_REMEMBERED = 20_000
+_POSITIONS, _SHARED_SCORES = map(attrgetter, ("positions", "shared_scores"))
+
+
+class MetricResult(NamedTuple):
+    """A metric's value over ``n`` cases; ``value`` is None if it applies to none.
+
+    ``exact`` is the value as a ratio of whole numbers if it is one; ``hits`` counts the ones of a 0/1 metric. ``low``
+    and ``high`` enclose the system's true value with 95 % confidence, as far as they are known; ``small`` is true if
+    there are too few cases for that.
+    """
+
+    value: float | None
+    n: int
+    exact: str | None
+    hits: int | None
+    better: str
+    perspective: str
+    low: float | None = None
+    high: float | None = None
+    small: bool = False
+
+    def as_value(self) -> Value:
+        """Return the value for gates."""
+        return Value(Fraction(self.exact) if self.exact is not None else self.value, self.n, self.hits)
+
+
+class Scores(CaseScores):
+    """The scores of a case by column: what the scorer stores, converted to numbers on access.
+
+    Dicts of the scores of many cases would take more memory than everything else about them. ``positions`` has the
+    index of a column in ``shared_scores``, which equal cases share, continued by ``case_scores``, in which they
+    differ. All cases of a run share ``positions``.
+    """
+
+    __slots__ = ("case_scores", "positions", "shared_scores")
+
+    def __init__(self, positions: Mapping[str, int], shared_scores: Row, case_scores: Row = ()) -> None:
+        self.positions, self.shared_scores, self.case_scores = positions, shared_scores, case_scores
+
+    def __getitem__(self, column: str) -> JsonScore:
+        score = self.get(column)
+        if score is None:
+            raise KeyError(column)
+        return score
+
+    def get(self, column: str, default: T | None = None) -> JsonScore | T | None:  # type: ignore[override]
+        """Return a score by column, like a dict's ``get``; gates call it for every case."""
+        index, shared = self.positions.get(column), len(self.shared_scores)
+        if index is None:
+            return default
+        score = self.shared_scores[index] if index < shared else self.case_scores[index - shared]
+        return default if score is None else json_score(score)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.as_dict())
+
+    def __len__(self) -> int:
+        return sum(score is not None for score in (*self.shared_scores, *self.case_scores))
+
+    def __repr__(self) -> str:
+        return repr(self.as_dict())
+
+    def as_dict(self) -> dict[str, JsonScore]:
+        """Return the scores of all columns that apply."""
+        return self.converted((*self.shared_scores, *self.case_scores))
+
+    def converted(self, scores: Row, begin: int = 0) -> dict[str, JsonScore]:
+        """Return the scores that apply by column, the first of them in the column at ``begin``."""
+        columns = islice(self.positions, begin, None)
+        applying = zip(columns, scores, strict=False)
+        return {column: json_score(score) for column, score in applying if score is not None}
+
+
+def score_splitter(convert: Callable[[CaseScores], T]) -> Callable[[CaseScores], Split[T]]:
+    """Return a function that splits the scores of a case: ``convert`` of those that cases share, and the others.
+
+    Shared scores are converted once. The cases must stay in memory, because an id distinguishes them.
+    """
+    known: dict[tuple[int, int], T] = {}
+
+    def split(case: CaseScores) -> Split[T]:
+        if not isinstance(case, Scores):
+            return convert({}), case
+        key = id(case.positions), id(case.shared_scores)
+        if key not in known:
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            known[key] = convert(case.converted(case.shared_scores))
+        return known[key], case.converted(case.case_scores, len(case.shared_scores))
+
+    return split
+
+
+class Layouts:
+    """The storage layouts of some cases' scores."""
+
+    def __init__(self, cases: Iterable[CaseScores]) -> None:
+        scores = list({id(case): case for case in cases}.values())
+        self._plain = not set(map(type, scores)) <= {Scores}
+        # Cases of one layout share their positions: one of them gives the number of shared scores.
+        self._known = [] if self._plain else list({id(_POSITIONS(score)): score for score in scores}.values())
+
+    def shares(self, column: str) -> bool:
+        """Return whether cases with equal shared scores have equal scores in a column."""
+        return not self._plain and all(
+            _POSITIONS(item).get(column, -1) < len(_SHARED_SCORES(item)) for item in self._known
+        )
+
+
+def distinct(cases: Sequence[CaseScores], shared: bool) -> tuple[list[CaseScores], list[int]]:
+    """Return the distinct scores of cases, and the index among them for each case.
+
+    Objects are compared by identity, because millions of cases share few. With ``shared``, cases with the same shared
+    scores count as equal.
+    """
+    keys = list(map(id, map(_SHARED_SCORES, cases) if shared else cases))
+    known = dict(zip(keys, cases, strict=True))
+    positions = {key: index for index, key in enumerate(known)}
+    return list(known.values()), list(map(positions.__getitem__, keys))
+
+
+class Question(NamedTuple):
+    """One case: its labels, and its score under each metric that applies.
+
+    ``scores`` use the name that all folds of a metric share. ``gold_sha256`` is the hash of the gold item's exact
+    bytes, as in sign-off; empty if unknown. ``slices`` are those of the policy's fields.
+    """
+
+    qid: str
+    run: str | None
+    question: str
+    answerable: bool
+    label: str
+    coarse_label: str
+    scores: CaseScores
+    gold_line: int
+    trace_line: int
+    gold_sha256: str = ""
+    slices: tuple[str, ...] = ()
+
+
+class QuestionList(tuple[Question, ...]):
+    """The cases of a report, in its order."""
+
+    __slots__ = ()
+
+    @property
+    def failing(self) -> QuestionList:
+        """Return the cases whose answer is wrong, by their labels."""
+        return QuestionList(question for question in self if question.label not in GOOD)
+
+
+_Labelled = tuple[Annotated[float, Meta(ge=-LARGEST, le=LARGEST)], bool]
+
+
+class QuestionRow(Struct, gc=False, forbid_unknown_fields=True):
+    """A question as in report.json."""
+
+    qid: str
+    run: str | None
+    question: str
+    answerable: bool
+    label: str
+    coarse_label: str
+    scores: dict[str, float | _Labelled]
+    gold_line: Count
+    trace_line: Count
+    gold_sha256: str
+    slices: tuple[str, ...]
+
+
+def impossible(questions: Sequence[Question]) -> str:
+    """Describe the first score that its metric cannot produce; return an empty text if every score is possible."""
+
+    def wrong_scores(scores: CaseScores) -> list[tuple[str, JsonScore]]:
+        return [(name, score) for name, score in scores.items() if not _fits(of_column(name), score)]
+
+    split = score_splitter(wrong_scores)
+    for case in questions:
+        wrong, others = split(case.scores)
+        for name, score in wrong or wrong_scores(others):
+            return f"{quoted(case.qid, 40)} has an impossible score: {quoted(name, 40)} cannot be {quoted(score)}"
+    return ""
+
+
+def _fits(metric: Metric | None, score: Any) -> bool:
+    scale = metric.scale if metric else ""
+    if isinstance(score, (tuple, list)) or scale == "labelled":
+        return scale == "labelled" and isinstance(score, tuple) and 0 <= score[0] <= 1
+    if scale == "rate":
+        return score in (0, 1)
+    return metric is None or 0 <= score <= (MOST if metric.top is None else metric.top)
+
 
 DEFAULT_CUTOFFS = (1, 3, 5, 10)
 SMOKE = "smoke"
