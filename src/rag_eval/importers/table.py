@@ -29,7 +29,7 @@ _NUMBERED = re.compile(
 )
 _ID = re.compile(r"(?=.*[\d._/#:-])[!-~]{0,199}[0-9A-Za-z]")  # a sentence ends with a full stop
 _SEVERAL_IDS = re.compile(r"(?![\[{])[^\s,;|]{1,200}(?:\s*[,;|]\s*[^\s,;|]{1,200})+")
-_SEPARATORS, _BETWEEN_IDS = re.compile(r"[,;|\s]+"), re.compile(r"\s*(?:[,;|\n]|\]\s*\[)\s*")
+_BETWEEN_IDS = re.compile(r"\s*(?:[,;|\n]|\]\s*\[)\s*")
 _OF_OUTPUTS = ("error", "citations", "choices", "candidates", "generations", *unwrap.OLLAMA_COUNTS)  # that are read
 _OF_CHOICES = ("index", "message", "text", "sources", "finish_reason")
 _OF_MESSAGES = ("role", "content", "refusal", "context", "end_turn")
@@ -440,7 +440,7 @@ def _list_of(conversion: Conversion, name: str, values: Row) -> list[str]:
             if not {";", "|"}.isdisjoint(value):
                 conversion.account.lacking(f"{name} with ; or |: each is one text; write several as a JSON list")
             return [value]
-        texts = [text for text in _SEPARATORS.split(value) if text]
+        texts = [text for text in _separated(value) or () if text]
         if len(texts) > 1:
             conversion.account.renamed(f"{name} with separators", "lists")
         return texts
