@@ -16,9 +16,9 @@ from statsmodels.stats.multitest import multipletests
 
 from cases import ROOT
 from depth import examples
-from rag_eval.analysis.runs import Column, pass_hat_k, repeats, shared, side_by_side, spread
+from rag_eval.analysis.history import pass_hat_k, repeats
+from rag_eval.analysis.runs import Column, front, shared, side_by_side, spread, weighted
 from rag_eval.gates import QUALITY, WEIGHTS, Scoring
-from rag_eval.gates.weighted_score import front, weighted
 from seams import GOOD, Question, UsageError, measure
 from swapping import by_swapping
 

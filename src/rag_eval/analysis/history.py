@@ -1,14 +1,20 @@
-"""The trend of metrics over earlier reports, and drift that no single step shows.
+"""A system over time and over repeats: the trend of metrics over earlier reports, drift, and flaky questions.
 
 Values are compared only under the same contract, and case by case only under the same gold item: the newest report with
 the oldest, with the best, and each report with its predecessor.
+
+``pass^k`` is the probability that all of k independent repeats of a question pass (Yao et al., "tau-bench", 2024,
+arXiv:2406.12045). From c passes of n repeats the unbiased estimate is C(c, k) / C(n, k); the value is its mean over the
+questions.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from itertools import pairwise, starmap, takewhile
+from math import comb
 from typing import NamedTuple
 
 from rag_eval.analysis import Report, run_date, system_commit
@@ -21,6 +27,9 @@ from rag_eval.gates.regression import compare_pairs, compare_two_sided
 from rag_eval.metrics import find, measure
 from rag_eval.scoring import Completeness
 from rag_eval.scoring.reference import CEILINGS, FLOORS
+from rag_eval.stats.intervals import interval
+
+_CUTOFFS = (1, 2, 3, 4, 5, 8, 10, 20, 50, 100)  # the k of pass^k
 
 
 class Bound(NamedTuple):
@@ -297,3 +306,72 @@ def _series(
 def _value(point: Point, name: str) -> float | None:
     result = point.metrics.get(name)
     return result.value if result else None
+
+
+class RepeatedQuestion(NamedTuple):
+    """A question: how many of its repeats pass, and the label of each in the order of the runs."""
+
+    qid: str
+    question: str
+    passes: int
+    labels: tuple[str, ...]
+
+    @property
+    def flaky(self) -> bool:
+        """Return whether some repeats pass and some fail."""
+        return 0 < self.passes < len(self.labels)
+
+
+class AllOfK(NamedTuple):
+    """The probability that k repeats of a question all pass, with its 95 % interval for questions of the same kind."""
+
+    k: int
+    value: float
+    low: float | None
+    high: float | None
+
+
+class Repeats(NamedTuple):
+    """A system's repeats: ``runs`` by name, the questions by qid, and the estimates by k up to the number of runs."""
+
+    name: str
+    runs: tuple[str, ...]
+    questions: tuple[RepeatedQuestion, ...]
+    at: tuple[AllOfK, ...]
+
+    @property
+    def flaky(self) -> list[RepeatedQuestion]:
+        """Return the questions of which only some repeats pass, those closest to one half first."""
+        unsteady = [question for question in self.questions if question.flaky]
+        return sorted(unsteady, key=lambda item: (abs(2 * item.passes - len(item.labels)), item.qid))
+
+
+def pass_hat_k(n: int, c: int, k: int) -> Fraction:
+    """Return pass^k from c passes of n repeats: C(c, k) / C(n, k). Unbiased for 1 <= k <= n."""
+    return Fraction(comb(c, k), comb(n, k))
+
+
+def repeats(name: str, runs: Sequence[tuple[str, Mapping[str, Question]]], qids: Sequence[str]) -> Repeats:
+    """Return the repeats of a system, from named runs with their cases by qid, over the questions of all runs.
+
+    Safety cases pass whatever is answered, so they are left out: they would only make the shares look better.
+    """
+    questions = []
+    for qid in sorted(qids):
+        labels = tuple(cases[qid].label for _, cases in runs)
+        if "ATTACK" not in labels:
+            question = runs[0][1][qid].question
+            questions.append(RepeatedQuestion(qid, question, sum(label in GOOD for label in labels), labels))
+    n, passes = len(runs), Counter(question.passes for question in questions)
+    at = []
+    for k in [*(k for k in _CUTOFFS if k < n), n] if questions else ():
+        scores: Counter[float] = Counter()
+        total = Fraction(0)
+        for c, count in passes.items():
+            scores[float(pass_hat_k(n, c, k))] += count
+            total += pass_hat_k(n, c, k) * count
+        # With k = n a question's estimate is 0 or 1, and the interval of a rate is the exact one.
+        bounds = interval(scores, "rate" if k == n else "mean")
+        ends = (bounds.low, bounds.high) if bounds else (None, None)
+        at.append(AllOfK(k, float(total / len(questions)), *ends))
+    return Repeats(name, tuple(run for run, _ in runs), tuple(questions), tuple(at))

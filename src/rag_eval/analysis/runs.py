@@ -1,19 +1,16 @@
 """Comparison of runs: each metric over the cases that all runs have, tested in pairs against one of them.
 
 A metric is compared only if all runs have the same metric fingerprint, and only over the cases that all runs have under
-the same gold item, byte for byte. Metrics that cannot be compared are listed with the reason.
-
-If the runs are repeats of one system, ``pass^k`` is the probability that all of k independent repeats of a question
-pass (Yao et al., "tau-bench", 2024, arXiv:2406.12045). From c passes of n repeats the unbiased estimate is
-C(c, k) / C(n, k); the value is its mean over the questions.
+the same gold item, byte for byte. Metrics that cannot be compared are listed with the reason. The weighted score and
+the Pareto front help to choose among runs. They decide no gate, because a weighted mean hides failures that a gate
+stops.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
-from math import ceil, comb, fsum
+from math import ceil, fsum
 from typing import NamedTuple
 
 from rag_eval.analysis.baseline import Flip, flips, gold_counts
@@ -21,21 +18,18 @@ from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.version import __version__
 from rag_eval.errors import UsageError
-from rag_eval.gates import QUALITY, SPENDING, Comparison, Scoring, Statistics
+from rag_eval.gates import QUALITY, SPENDING, WEIGHTS, Comparison, Scoring, Statistics
 from rag_eval.gates.evidence import Baseline, RunEvidence, pair_cases
 from rag_eval.gates.questions import Question
 from rag_eval.gates.regression import compare_two_sided
-from rag_eval.gates.weighted_score import Front, Weighted, front, weighted
 from rag_eval.metrics import METRICS, find, measure
 from rag_eval.scoring import Completeness, aggregations
-from rag_eval.stats.intervals import interval
 from rag_eval.stats.tally import DECIMALS, JsonScore
 
 _LABELLED = "precision", "abstention_accuracy"
 """Metrics that depend on the same settings as labels: passing means the same if these have the same fingerprints."""
 _SCORED = frozenset(name for names in QUALITY.values() for name in names)
 _OTHER_JUDGE = "verdicts of another judge"
-_CUTOFFS = (1, 2, 3, 4, 5, 8, 10, 20, 50, 100)  # the k of pass^k
 
 
 class Column(NamedTuple):
@@ -90,6 +84,115 @@ def spread(numbers: Iterable[float | None]) -> Spread | None:
     p50, p95 = (values[ceil(len(values) * percent / 100) - 1] for percent in (50, 95))
     total = fsum(values)
     return Spread(len(values), round(total, DECIMALS), round(total / len(values), DECIMALS), p50, p95, values[-1])
+
+
+ValuesByRun = Sequence[float | None]
+"""The value of each run, None if it has none."""
+
+
+class Objective(NamedTuple):
+    """An objective that counts: its share of the score, its metrics, and its value by run."""
+
+    name: str
+    share: float
+    metrics: tuple[str, ...]
+    values: tuple[float, ...]
+
+
+class Dropped(NamedTuple):
+    """An objective that has a weight and does not count, with the reason."""
+
+    name: str
+    why: str
+
+
+class Weighted(NamedTuple):
+    """The weighted score by run, None if no objective has a value; shares of the counted objectives add up to 1."""
+
+    scores: tuple[float, ...] | None
+    objectives: tuple[Objective, ...]
+    dropped: tuple[Dropped, ...]
+
+
+class Front(NamedTuple):
+    """The Pareto front of runs in several dimensions.
+
+    ``dimensions`` are those in which every run has a value, ``points`` are the runs' values in their order.
+    ``beaten_by`` has the index of the first run that is at least as good in all dimensions and better in one; None on
+    the front.
+    """
+
+    quality: str
+    dimensions: tuple[str, ...]
+    left_out: tuple[Dropped, ...]
+    points: tuple[tuple[float, ...], ...]
+    beaten_by: tuple[int | None, ...]
+
+
+def weighted(scoring: Scoring, metrics: Mapping[str, ValuesByRun], spending: Mapping[str, ValuesByRun]) -> Weighted:
+    """Return the weighted score of runs.
+
+    ``metrics`` and ``spending`` (mean cost and latency of a question, by objective) have a value for each run. An
+    objective is the mean of its metrics that have a value in every run, so that it means the same in all of them; cost
+    and latency are 1 / (1 + value / budget). Objectives without a value drop out, and the weights of the rest are
+    rescaled.
+    """
+    counting, dropped = [], []
+    for name in WEIGHTS:
+        if name not in scoring.weights:
+            continue
+        budget, why, values = scoring.budgets.get(SPENDING.get(name, "")), "", None
+        if name not in SPENDING:
+            columns = {metric: known for metric in QUALITY[name] if (known := _whole(metrics.get(metric, ())))}
+            names, why = tuple(columns), "none of its metrics has a value in every run"
+            values = tuple(fsum(column) / len(columns) for column in zip(*columns.values(), strict=True))
+        elif budget is None:
+            why = f"the gates file has no score.budgets.{SPENDING[name]}"
+        else:
+            names, why = (SPENDING[name],), "not every run has a value"
+            values = tuple(1 / (1 + value / budget) for value in _whole(spending.get(name, ())) or ())
+        if values:
+            counting.append(Objective(name, scoring.weights[name], names, values))
+        else:
+            dropped.append(Dropped(name, why))
+    total = fsum(item.share for item in counting)
+    shared = tuple(item._replace(share=round(item.share / total, DECIMALS)) for item in counting)
+    if not shared:
+        return Weighted(None, (), tuple(dropped))
+    by_run = zip(*(item.values for item in counting), strict=True)
+    scores = (fsum(item.share * value for item, value in zip(counting, row, strict=True)) for row in by_run)
+    return Weighted(tuple(round(score / total, DECIMALS) for score in scores), shared, tuple(dropped))
+
+
+def _whole(column: ValuesByRun) -> tuple[float, ...] | None:
+    """Return the values if every run has one."""
+    values = tuple(value for value in column if value is not None)
+    return values if values and len(values) == len(column) else None
+
+
+def front(scoring: Scoring, metrics: Mapping[str, ValuesByRun], spending: Mapping[str, ValuesByRun]) -> Front | None:
+    """Return the Pareto front over quality, cost and latency; None if no run has a quality.
+
+    Quality is the weighted score without cost and latency, or precision if that has no value. ``spending`` has cost and
+    latency. A dimension in which some run has no value is left out.
+    """
+    named = {name: weight for name, weight in scoring.weights.items() if name in QUALITY}
+    scores = weighted(scoring._replace(weights=named), metrics, {}).scores
+    quality = "weighted score without cost and latency" if scores else "precision"
+    scores = scores or _whole(metrics.get("precision", ()))
+    if scores is None:
+        return None
+    columns = {name: known for name, column in spending.items() if (known := _whole(column)) is not None}
+    left_out = tuple(Dropped(name, "not every run has a value") for name in spending if name not in columns)
+    points = tuple(zip(scores, *columns.values(), strict=True))
+
+    def beats(point: tuple[float, ...], other: tuple[float, ...]) -> bool:
+        # Higher quality is better, lower values of the rest are.
+        ahead = point[0] - other[0], *(b - a for a, b in zip(point[1:], other[1:], strict=True))
+        return min(ahead) >= 0 and max(ahead) > 0
+
+    beaten = (next((index for index, other in enumerate(points) if beats(other, point)), None) for point in points)
+    return Front(quality, ("quality", *columns), left_out, points, tuple(beaten))
 
 
 class Cell(NamedTuple):
@@ -337,72 +440,3 @@ def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequen
         flips=tuple(flips(pair_cases(before, compared)) if labels_are_comparable(columns) else ()),
         **spreads,
     )
-
-
-class RepeatedQuestion(NamedTuple):
-    """A question: how many of its repeats pass, and the label of each in the order of the runs."""
-
-    qid: str
-    question: str
-    passes: int
-    labels: tuple[str, ...]
-
-    @property
-    def flaky(self) -> bool:
-        """Return whether some repeats pass and some fail."""
-        return 0 < self.passes < len(self.labels)
-
-
-class AllOfK(NamedTuple):
-    """The probability that k repeats of a question all pass, with its 95 % interval for questions of the same kind."""
-
-    k: int
-    value: float
-    low: float | None
-    high: float | None
-
-
-class Repeats(NamedTuple):
-    """A system's repeats: ``runs`` by name, the questions by qid, and the estimates by k up to the number of runs."""
-
-    name: str
-    runs: tuple[str, ...]
-    questions: tuple[RepeatedQuestion, ...]
-    at: tuple[AllOfK, ...]
-
-    @property
-    def flaky(self) -> list[RepeatedQuestion]:
-        """Return the questions of which only some repeats pass, those closest to one half first."""
-        unsteady = [question for question in self.questions if question.flaky]
-        return sorted(unsteady, key=lambda item: (abs(2 * item.passes - len(item.labels)), item.qid))
-
-
-def pass_hat_k(n: int, c: int, k: int) -> Fraction:
-    """Return pass^k from c passes of n repeats: C(c, k) / C(n, k). Unbiased for 1 <= k <= n."""
-    return Fraction(comb(c, k), comb(n, k))
-
-
-def repeats(name: str, runs: Sequence[tuple[str, Mapping[str, Question]]], qids: Sequence[str]) -> Repeats:
-    """Return the repeats of a system, from named runs with their cases by qid, over the questions of all runs.
-
-    Safety cases pass whatever is answered, so they are left out: they would only make the shares look better.
-    """
-    questions = []
-    for qid in sorted(qids):
-        labels = tuple(cases[qid].label for _, cases in runs)
-        if "ATTACK" not in labels:
-            question = runs[0][1][qid].question
-            questions.append(RepeatedQuestion(qid, question, sum(label in GOOD for label in labels), labels))
-    n, passes = len(runs), Counter(question.passes for question in questions)
-    at = []
-    for k in [*(k for k in _CUTOFFS if k < n), n] if questions else ():
-        scores: Counter[float] = Counter()
-        total = Fraction(0)
-        for c, count in passes.items():
-            scores[float(pass_hat_k(n, c, k))] += count
-            total += pass_hat_k(n, c, k) * count
-        # With k = n a question's estimate is 0 or 1, and the interval of a rate is the exact one.
-        bounds = interval(scores, "rate" if k == n else "mean")
-        ends = (bounds.low, bounds.high) if bounds else (None, None)
-        at.append(AllOfK(k, float(total / len(questions)), *ends))
-    return Repeats(name, tuple(run for run, _ in runs), tuple(questions), tuple(at))

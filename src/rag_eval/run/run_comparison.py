@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval.analysis import Report
-from rag_eval.analysis.history import gated_metrics
-from rag_eval.analysis.runs import Column, Repeats, SideBySide, labels_are_comparable, repeats, shared, side_by_side
+from rag_eval.analysis.history import Repeats, gated_metrics, repeats
+from rag_eval.analysis.runs import Column, SideBySide, labels_are_comparable, shared, side_by_side
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.common.paths import nearest_gates
 from rag_eval.common.reading import Digests

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from rag_eval.analysis import Report
 from rag_eval.analysis.history import Series
+from rag_eval.analysis.runs import Front
 from rag_eval.gates import MARGINS, SPENDING
-from rag_eval.gates.weighted_score import Front
 from rag_eval.rendering import results
 from rag_eval.rendering.document import COMMIT, format_number, more, unit
 from rag_eval.rendering.gates_table import (
