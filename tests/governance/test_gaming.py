@@ -49,6 +49,7 @@ NAMED = {
     "gold-renamed-and-widened",
     "gold-requirement-lowered",
     "gold-unanswerable-made-attacks",
+    "gold-widened-among-many-kinds-of-changes",
     "gold-widened-everywhere",
     "k-named-by-the-workflow",
     "k-named-without-a-key",

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from rag_eval.cases import GOOD
-from rag_eval.common.escaping import quantity, some
+from rag_eval.common.escaping import one_line, quantity, some
 from rag_eval.contract import Gold
 from rag_eval.errors import Finding, Note
 from rag_eval.gates import MARGINS, GateResult
 from rag_eval.gates.questions import Question, field_values
 
 _Verb = Literal["added", "changed", "reformatted", "removed"]
-_NAMED = 5
+_NAMED, _SHORT, _LONG = 5, 24, 300
 _FIELDS = dict(zip(Gold.__struct_fields__, Gold.__struct_encode_fields__, strict=True))
 """The name in a file by the name in a record."""
 del _FIELDS["line"]
@@ -132,12 +133,19 @@ def written_differently(
     reformatted = sum(change.verb == "reformatted" for change in changed)
     qids = defaultdict[str, list[str]](list)
     for qid in (change.qid for change in changed if change.verb == "changed"):
-        qids[", ".join(changed_fields(old[qid], new[qid]))].append(qid)
-    by_count = sorted(qids.items(), key=lambda entry: len(entry[1]))
-    others = [f"{some(names, _NAMED)} ({what})" for what, names in by_count]
+        for field in changed_fields(old[qid], new[qid]):
+            qids[field].append(qid)
+    fields = defaultdict[tuple[str, ...], list[str]](list)
+    for field, names in qids.items():
+        fields[tuple(names)].append(field)
+    by_count = sorted(fields.items(), key=lambda entry: len(entry[0]))
+    others = [f"{some(names, _NAMED, partial(one_line, limit=_SHORT))} ({', '.join(of)})" for names, of in by_count]
+    listed = ", ".join(others)
+    # A report cuts long messages, which must not hide a field.
+    every = f" in {', '.join(filter(qids.__contains__, _FIELDS.values()))}" if len(listed) > _LONG else ""
     are = quantity(reformatted, "gold item is reformatted", "gold items are reformatted")
     parts = [f"{are}, with the same content"] if reformatted else []
-    parts += [f"changed: {_joined(others)}"] if others else []
+    parts += [f"changed{every}: {listed}"] if others else []
     return [Note(file, 0, "; ".join(parts))] if parts else []
 
 

@@ -262,7 +262,7 @@ def notes(report: Report, formatter: TextFormatter, limit: int = _NOTES) -> list
     for note in report.notes[:limit]:
         location = formatter.code(f"{note.file}:{note.line}" if note.line else note.file, _TEXT)
         times = f" ({note.times} times)" if note.times > 1 else ""
-        lines.append(f"{location}: {formatter.text(note.message, _TEXT)}{times}")
+        lines.append(f"{location}: {formatter.text(note.message, _MESSAGE)}{times}")
     cut = len(report.notes) - limit
     return bullets([*lines, f"and {cut} more"] if cut > 0 else lines)
 
