@@ -181,6 +181,8 @@ def test_cases_that_an_earlier_change_removed_ask_for_a_new_baseline():
     )
     (finding,) = fewer_cases({"precision": 5}, {"precision": 4}, "g.jsonl", {"precision": 9})
     assert finding.fix == "Keep the questions and their labels."
+    (finding,) = fewer_cases({"precision": 5}, {"precision": 5}, "g.jsonl", {"precision": 9}, missing=4)
+    assert finding.fix == "Keep the questions and their labels."
 
 
 def gold(**fields):

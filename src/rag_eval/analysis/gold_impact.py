@@ -195,9 +195,16 @@ def turning_must_pass(before: Iterable[Finding], after: Iterable[Finding], file:
 
 
 def fewer_cases(
-    on_base: Mapping[str, int], now: Mapping[str, int], file: str, in_baseline: Mapping[str, int] = MappingProxyType({})
+    on_base: Mapping[str, int],
+    now: Mapping[str, int],
+    file: str,
+    in_baseline: Mapping[str, int] = MappingProxyType({}),
+    missing: int = 0,
 ) -> Iterator[Finding]:
-    """Yield a warning when gates judge fewer of the cases on the gold of the base; a slice may have none any more."""
+    """Yield a warning when gates judge fewer of the cases on the gold of the base; a slice may have none any more.
+
+    ``missing`` is the number of cases of that gold that the change removed and that no trace answers.
+    """
     before = {name: max(count, in_baseline.get(name, 0)) for name, count in on_base.items()}
     fallen = [name for name in _without_counts(before) if now.get(name, 0) < before[name]]
     if fallen:
@@ -205,7 +212,7 @@ def fewer_cases(
         counts = _joined([f"{name} {before[name]} → {now.get(name, 0)}" for name in fallen])
         message = f"{judge} fewer of the cases of the base branch's gold or of the baseline: {counts}"
         fix = "Keep the questions and their labels."
-        if all(now.get(name, 0) >= on_base[name] for name in fallen):
+        if not missing and all(now.get(name, 0) >= on_base[name] for name in fallen):
             fix = "An earlier change removed these cases. If that was right, renew the baseline: docs/baselines.md."
         elif any(name.endswith(tuple(MARGINS)) for name in fallen):
             fix += " With baseline.trace, changed items are compared too."

@@ -167,7 +167,7 @@ def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldRevie
     findings += gold_impact.regrouped(freed_gates, diff.old.golds, diff.new.golds, file, policy.statistics.cluster)
     findings += gold_impact.turning_must_pass(old.findings, new.findings, file)
     then, in_baseline, now = _case_counts(old, new, run.earlier, policy)
-    findings += gold_impact.fewer_cases(then, now, file, in_baseline)
+    findings += gold_impact.fewer_cases(then, now, file, in_baseline, missing)
     findings += gold_impact.lost_labels(diff.changes, diff.old.golds, diff.new.golds, file)
     findings += _item_findings(context, diff.old, diff.new, [i.qid for i in diff.changes if i.verb != "removed"])
     turns = tuple(gold_impact.gate_turns(old.gates, new.gates))
