@@ -94,6 +94,10 @@ def test_a_report_says_whose_gates_apply(base, said):
             with_gate({}, outcome="no_data", why="too short", direction="min"),
             "no data (too short); to allow that, write `when_no_data: skip`",
         ),
+        (
+            with_gate({}, outcome="no_data", why="too short", direction="min", origin="both"),
+            "no data (too short); to allow that, first merge `when_no_data: skip`",
+        ),
         (with_gate({}, outcome="no_data"), "no data, because it applies only to answers; to allow that, write "),
     ],
 )

@@ -182,7 +182,8 @@ def gate_notes(report: Report, judged: Sequence[GateResult], formatter: TextForm
 def _notes_of(report: Report, gate: GateResult, formatter: TextFormatter) -> Iterator[str]:
     comparison = gate.comparison
     item = of_column(column_of(gate.name))
-    advice = f"; to allow that, write {formatter.code('when_no_data: skip')}" if gate.broken else ""
+    verb = "write" if gate.origin == "head" else "first merge"  # the base branch's gate applies until then
+    advice = f"; to allow that, {verb} {formatter.code('when_no_data: skip')}" if gate.broken else ""
     if gate.outcome == "no_data" and gate.why:
         is_bound = gate.direction not in MARGINS  # the reason of a margin says how to compare instead
         yield f"no data ({formatter.words(gate.why, _WHY)}){advice if is_bound else ''}"
