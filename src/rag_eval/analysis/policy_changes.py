@@ -125,10 +125,10 @@ def _weakened(key: Key, new: Any, effects: PolicyEffects) -> Iterator[str]:
 
 
 def _stated(value: Any) -> Any:
-    """Return a gate as written: without keys that have their default value."""
+    """Return a gate, or gates by name, as written: without keys that have their default value."""
     if not isinstance(value, dict):
         return value
-    return {name: entry for name, entry in value.items() if _USUAL.get(name) != entry}
+    return {name: _stated(entry) for name, entry in value.items() if _USUAL.get(name) != entry}
 
 
 def classify(key: Key, old: Any, new: Any) -> Kind:
