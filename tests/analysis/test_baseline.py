@@ -481,7 +481,7 @@ def test_a_case_that_has_to_pass_and_does_not_fails_the_run(project, score, trac
     report = score()
     assert (score.code, codes(report)) == (1, ["must-pass-broken"])
     assert besides_tracked(report["findings"])[0]["message"].startswith(
-        "Q2 must pass (Q2) and passed in the baseline, but now fails: "
+        "Q2 must pass and passed in the baseline, but now fails: "
     )
 
 

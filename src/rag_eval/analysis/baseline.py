@@ -128,14 +128,15 @@ def must_pass(
             known.setdefault(case.qid, {case.qid}).update(case.slices)
     for qid in sorted(qid for qid, answers in known.items() if not answers.isdisjoint(names)):
         asked = next(name for name in names if name in known[qid])
+        must = f"{qid} must pass" + (f" ({asked})" if asked != qid else "")
         written, scored, now = (side.get(qid, []) for side in sides)
         broken = [case for case in now if case.label not in GOOD]
         if not now and _passed(written):
-            message = f"{qid} must pass ({asked}) and passed in the baseline, but is no longer in the gold"
+            message = f"{must} and passed in the baseline, but is no longer in the gold"
             fix = "Restore the question, or first merge a pull request that removes it from must_pass."
             yield Finding("must-pass-gone", "error", message, fix)
         elif broken and _passed(scored):
-            message = f"{qid} must pass ({asked}) and passed in the baseline, but now fails: {broken[0].label}"
+            message = f"{must} and passed in the baseline, but now fails: {broken[0].label}"
             yield Finding("must-pass-broken", "error", message)
     for name in names:
         if not any(name in answers for answers in known.values()):
