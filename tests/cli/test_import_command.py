@@ -15,8 +15,8 @@ from importing import CASES, HERE, LABELS, RUN, golds
 from rag_eval import api
 from rag_eval.contract import item_hash
 from rag_eval.importers import IMPORTERS, Account
-from rag_eval.importers.example08 import converted_trace as converted
-from rag_eval.importers.labels import SCHEMAS
+from rag_eval.importers.frameworks import SCHEMAS
+from rag_eval.importers.frameworks import example08_trace as converted
 from rag_eval.readers.gold_file import read_gold_set
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.jsonl import read_trace_rows

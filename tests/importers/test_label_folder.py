@@ -18,7 +18,8 @@ from importing import CASES, HERE, LABELS, golds, problems
 from project import Project, apart, gates
 from rag_eval import api
 from rag_eval.importers import Account, written
-from rag_eval.importers.labels import SCHEMAS, joined
+from rag_eval.importers.frameworks import SCHEMAS
+from rag_eval.importers.frameworks import joined_labels as joined
 from rag_eval.readers.gold_file import read_entries
 from rag_eval.readers.import_inputs import foreign_gold
 from reading import reader

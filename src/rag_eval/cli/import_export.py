@@ -23,9 +23,9 @@ from rag_eval.errors import PASSED, InputError, Problem, UsageError
 from rag_eval.exporters import EXPORTERS, Contents
 from rag_eval.importers import IMPORTERS, Account, Recognised, importer, report_of
 from rag_eval.importers.columns import FORMS, is_sufficient, suggested
+from rag_eval.importers.conversion import ConversionOptions
 from rag_eval.importers.datasets import dataset_of
 from rag_eval.importers.documents import documents
-from rag_eval.importers.draft import ConversionOptions
 from rag_eval.importers.table import header
 from rag_eval.importers.unwrap import first_keys, nanoseconds
 from rag_eval.metrics import METRICS
@@ -216,7 +216,7 @@ def _lines(
         reader.ledger.stop_on_problems()
         yield text.encode()
         return
-    options: list[Any] = [_options(reader, args)] if form.function else []
+    options: list[Any] = [] if form.direct else [_options(reader, args)]
     options += [columns] if form.module == "table" else []
     reader.ledger.stop_on_problems()
     progress = watch(quiet=args.quiet)
@@ -236,10 +236,10 @@ def _lines(
 
 def _other_tools(reader: Reader, name: str, paths: Sequence[str]) -> Iterator[Problem]:
     """Yield a problem for each file that looks like the export of another tool than the named one."""
-    for path in paths if IMPORTERS[name].function else ():
+    for path in () if IMPORTERS[name].direct else paths:
         form = recognised(reader, path)
         other = form.trace or form.gold if form else ""
-        if form and IMPORTERS[other].module not in (IMPORTERS[name].module, "table"):
+        if form and IMPORTERS[other].tool not in (IMPORTERS[name].tool, "table"):
             hint = f"Import it with: {shell_line('rag-eval', 'import', other, path)}"
             yield Problem(path, 0, "", f"looks like the export of another tool: it has {form.why}", hint)
 
@@ -268,7 +268,7 @@ def _recognised(reader: Reader, path: str, kind: str) -> str:
     if not name:
         lacks, gives = ("gold items" if kind == "gold" else "traces"), IMPORTERS[other].gives
         forms = IMPORTERS.items()
-        same_kind = [named for named, given in forms if (given.module, given.gives) == (IMPORTERS[other].module, kind)]
+        same_kind = [named for named, given in forms if (given.tool, given.gives) == (IMPORTERS[other].tool, kind)]
         also = f", or import a file of {same_kind[0]}" if same_kind else ""
         why = f"{path} is read as {other}, which has no {lacks}: it has {form.why}"
         raise UsageError(f"{why}. Remove --as {kind} to make a {gives} file{also}")

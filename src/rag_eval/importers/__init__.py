@@ -1,8 +1,7 @@
 """IMPORTERS: the formats of other tools that are converted to rows, and the recognition of their files.
 
-To add one, write a module here with a function ``drafts(conversion)``, which yields traces, or ``golds(conversion)``,
-which yields gold rows, add its line to the table, and the keys of its files to ``_KEYS``. ``CAPTURE`` of a module says
-how its tool records texts. Formats without options have ``rows(inputs, account)`` or ``report(inputs, account)``.
+To add one, describe it and the keys of its files in ``data/formats.toml``, and write its function:
+``drafts(conversion)`` yields traces, ``golds(conversion)`` gold rows; one of another name yields lines and rows.
 Converters are pure: files are read through :class:`ImportInputs`, which is strict.
 """
 
@@ -19,6 +18,7 @@ import msgspec
 
 from rag_eval.common.escaping import json_source, one_line
 from rag_eval.errors import UsageError
+from rag_eval.textual import read_table
 
 if TYPE_CHECKING:
     from rag_eval.analysis import Report
@@ -29,18 +29,9 @@ _LONGEST_FIELD, _LONGEST_TARGET = 80, 200
 _RENAMED, _DROPPED, _LACKING = "read as {1}: {0}", "left out: {0} ({1})", "{0}"  # lines of an account
 _LONGEST = 1 << 20
 _SAMPLES = ("ragas-trace", "deepeval-trace", "azure-eval")
-_OF_TABLES = set("""
-    retrieved_ids retrieved_chunk_ids retrieved_doc_ids retrieved_document_ids chunk_ids doc_ids document_ids
-    reranked_documents reranked_chunks reranked_contexts reranked_docs reranked retrieval_results answerable
-    is_answerable unanswerable is_unanswerable is_impossible chunk_id doc_id document_id passage_id gold_citations
-    gold_ids gold_doc_ids gold_chunk_ids relevant_ids relevant_doc_ids relevant_chunk_ids expected_ids
-    expected_doc_ids expected_chunk_ids expected_sources predicted_answers ground_truth_answers
-""".split())  # fmt: skip
-_ANSWERS = set("""
-    response multi_responses answer actual_output inputs.response inputs.answer outputs.answer outputs.response rows
-    datasource_item sample conversation inputs.conversation testCases test_cases testRunData test_results actualOutput
-    conversationalTestCases test_cases_lookup_map
-""".split())  # fmt: skip
+_TABLE = read_table("formats.toml", "rag_eval.importers")
+_KEYS, _OF_TABLES, _ANSWERS = (_TABLE["recognition"][name] for name in ("keys", "of_tables", "answers"))
+_OF_TABLES, _ANSWERS = set(_OF_TABLES.split()), set(_ANSWERS.split())
 
 
 class Recognised(NamedTuple):
@@ -70,50 +61,6 @@ _OF_TEXT = tuple((re.compile(pattern), form) for pattern, form in (
 """Texts other than JSON, CSV and objects in YAML."""
 _DATASET = re.compile(rb'\A\{\s*"data"\s*:\s*(?=\{\s*"dataset_id")')
 _NAME = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*(:?)')
-# Formats for traces and for gold, and the alternative sets of keys that show them; the first line that matches counts.
-_KEYS = """
-otlp . | resourceSpans | resource_spans | resourceLogs | traceID spans processes
-. promptfoo | vars assert | __expected | __expected1 | prompts tests | providers tests
-promptfoo-trace promptfoo | Status Grader_Reason | evalId results | results config | promptIdx testIdx
-deepeval-trace deepeval | scenario turns | conversationalTestCases | testCases | testRunData | test_cases | test_results
-deepeval-trace deepeval | input actual_output | input actualOutput | test_cases_lookup_map
-deepeval-trace deepeval | input retrieval_context | input retrievalContext
-. deepeval | input expected_output
-. mlflow-dataset | inputs expectations
-mlflow . | info data | trace_id trace | request_id trace
-opik . | trace spans | trace_id parent_span_id error_info | start_time error_info
-. opik-dataset | data source
-weave . | op_name trace_id
-table giskard | agent_answer reference_context conversation_history
-. giskard | reference_context conversation_history
-braintrust . | root_span_id span_attributes
-. braintrust-dataset | dataset_id expected
-phoenix . | start_time_unix_nano | context span_kind
-langfuse langfuse-dataset | experimentItemId traceId
-langfuse . | datasetRunItems | datasetItemId traceId
-langfuse . | trace observations | observations | traceId parentObservationId | trace_id parent_observation_id
-langfuse . | id traceId startTime | timestamp input output sessionId | batch
-. langfuse-dataset | datasetId expectedOutput | input expectedOutput
-langsmith . | run_type | runs cursors | items next_cursor | post | patch
-table table-gold | inputs outputs ground_truth | inputs outputs reference_outputs
-. langsmith-dataset | inputs outputs dataset_id | inputs outputs
-ragas-trace ragas | user_input | question contexts | question ground_truth
-azure-eval azure-eval-gold | rows metrics | question truth | inputs.query | query response
-azure-eval azure-eval-gold | datasource_item | item sample
-azure-eval . | conversation | inputs.conversation
-table table-gold | inputs.* outputs.* error | inputs.* outputs.* execution_time | inputs.* outputs.* reference.*
-table table-gold | inputs.* outputs.* reference_outputs.*
-azure-eval azure-eval-gold | inputs.* outputs.*.*
-. langsmith-dataset | inputs.* outputs.*
-phoenix . | context.trace_id name | context.trace_id span_kind | context.trace_id parent_id
-phoenix . | context.trace_id document_position | trace_id project_id spans
-table table-gold | example_id repetition_number
-. phoenix-dataset | example_id input_* | id node_id | example_id input output metadata | examples version_id
-. beir | _id text | queries relevant_docs | query_id doc_id relevance | query-id corpus-id
-. core-metrics | gold_supports | question expected_behavior
-core-metrics-trace . | references folder_mode
-. example08 | q gold_ids
-"""
 
 
 class Importer(NamedTuple):
@@ -123,53 +70,15 @@ class Importer(NamedTuple):
     takes: str
     summary: str
     module: str
-    function: str = "drafts"  # '' for a format without options, which no other tool writes
+    tool: str
+    function: str = "drafts"
     files: int = 0  # number of files; 0 for one or more
+    direct: bool = False  # no other tool writes it: it has no options, and gates files may name its files
+    capture: str = ""  # how the tool records texts
 
 
-IMPORTERS: dict[str, Importer] = {
-    "otlp": Importer("trace", "SPANS…", "OpenTelemetry spans (OTLP/JSON; OpenInference or GenAI attributes)", "otlp"),
-    "phoenix": Importer("trace", "SPANS…", "spans of Arize Phoenix, Logfire and Datadog", "phoenix"),
-    "phoenix-dataset": Importer("gold", "EXAMPLES…", "Phoenix dataset examples", "phoenix", "golds"),
-    "langfuse": Importer("trace", "TRACES…", "Langfuse traces with observations", "langfuse"),
-    "langfuse-dataset": Importer("gold", "ITEMS…", "Langfuse dataset items", "langfuse", "golds"),
-    "langsmith": Importer("trace", "RUNS…", "LangSmith runs", "langsmith"),
-    "langsmith-dataset": Importer("gold", "EXAMPLES…", "LangSmith dataset examples", "langsmith", "golds"),
-    "opik": Importer("trace", "TRACES…", "Opik traces with spans", "opik"),
-    "opik-dataset": Importer("gold", "ITEMS…", "Opik dataset items", "opik", "golds"),
-    "braintrust": Importer("trace", "SPANS…", "spans of Braintrust logs and experiments", "braintrust"),
-    "braintrust-dataset": Importer("gold", "ITEMS…", "Braintrust dataset items", "braintrust", "golds"),
-    "weave": Importer("trace", "CALLS…", "calls of W&B Weave", "weave"),
-    "giskard": Importer("gold", "TESTSET…", "questions of Giskard's RAGET", "giskard", "golds"),
-    "ragas": Importer("gold", "SAMPLES…", "Ragas samples", "ragas", "golds"),
-    "ragas-trace": Importer("trace", "SAMPLES…", "answers in Ragas samples", "ragas"),
-    "deepeval": Importer("gold", "DATASET…", "DeepEval goldens and test cases", "deepeval", "golds"),
-    "deepeval-trace": Importer("trace", "RUN…", "answers in DeepEval test runs", "deepeval"),
-    "promptfoo": Importer("gold", "RESULTS…", "tests in promptfoo results", "promptfoo", "golds"),
-    "promptfoo-trace": Importer("trace", "RESULTS…", "answers in promptfoo results", "promptfoo"),
-    "trec-qrels": Importer("gold", "QRELS [TOPICS.tsv]", "TREC relevance judgements", "trec", "golds"),
-    "trec-run": Importer("trace", "RUN…", "TREC runs", "trec"),
-    "beir": Importer("gold", "queries.jsonl qrels/test.tsv…", "a BEIR data set", "trec", "golds"),
-    "azure-eval": Importer("trace", "RESULTS…", "answers in Azure AI evaluation results", "azure"),
-    "azure-eval-gold": Importer("gold", "RESULTS…", "questions in Azure AI evaluation results", "azure", "golds"),
-    "mlflow": Importer("trace", "TRACES…", "MLflow traces", "mlflow"),
-    "mlflow-dataset": Importer("gold", "RECORDS…", "records of an MLflow evaluation dataset", "mlflow", "golds"),
-    "core-metrics": Importer("gold", "TESTS…", "test cases of the Core Evaluation Metrics", "core_metrics", "cases"),
-    "core-metrics-trace": Importer(
-        "trace", "RESULTS…", "results of the Core Evaluation Metrics", "core_metrics", "rows"
-    ),
-    "table": Importer("trace", "FILE…", "any CSV or JSON, by --map", "table"),
-    "table-gold": Importer("gold", "FILE…", "any CSV or JSON, by --map", "table", "golds"),
-    "labels": Importer("gold", "FOLDER", "a folder of label files that share a case_id", "labels", "", 1),
-    "example08": Importer("gold", "qaset.json", "a JSON array of q, gold_ids, gold_claim", "example08", "", 1),
-    "example08-trace": Importer(
-        "trace", "qaset.json trace.jsonl", "free-text answers with citations in them", "example08", "trace_rows", 2
-    ),
-    "rag-server-golden": Importer(
-        "gold", "golden_qa.json", "a RAG server's questions and passages", "rag_server", "", 1
-    ),
-    "rag-server-run": Importer("report", "RUN.json", "a RAG server's saved run, as a baseline", "rag_server", "", 1),
-}
+IMPORTERS = {name: Importer(**{"tool": form["module"], **form}) for name, form in _TABLE["formats"].items()}
+SPANS: dict[str, dict[str, str]] = _TABLE["spans"]
 
 
 class ImportInputs(Protocol):
@@ -269,16 +178,16 @@ def importer(name: str) -> Importer:
 def rows_of(name: str, inputs: ImportInputs, account: Account, *options: Any) -> Numbered:
     """Yield line and row of each gold item or trace of a format; ``options`` are further arguments of its function."""
     form = IMPORTERS[name]
-    module = import_module(f"rag_eval.importers.{form.module}")
-    if not form.function:
-        yield from module.rows(inputs, account)
+    convert = getattr(import_module(f"rag_eval.importers.{form.module}"), form.function)
+    if form.direct:
+        yield from convert(inputs, account)
         return
     from rag_eval.importers.conversion import Conversion
 
-    conversion = Conversion(inputs, options[0], account, getattr(module, "CAPTURE", ""))
-    results = getattr(module, form.function)(conversion, *options[1:])
-    if form.function == "drafts":
-        yield from conversion.rows(form.module, results)
+    conversion = Conversion(inputs, options[0], account, form.capture)
+    results = convert(conversion, *options[1:])
+    if form.function.endswith("drafts"):
+        yield from conversion.rows(form.tool, results)
     else:
         yield from conversion.gold_rows(results) if form.function.endswith("golds") else results
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from rag_eval.importers import Row, retrieved, table, unwrap
 from rag_eval.importers.columns import operations
-from rag_eval.importers.conversion import JUDGED, Conversion
-from rag_eval.importers.draft import Draft
+from rag_eval.importers.conversion import JUDGED, Conversion, Draft
 
 _RETRIEVED, _LABELS = "retrieved_documents", "retrieval_ground_truth"  # of the evaluator of document retrieval
 _NAMES = {"query": "question", "response": "answer", "ground_truth": "truth", "contexts": "context"}

@@ -8,8 +8,7 @@ from itertools import chain
 from typing import Any
 
 from rag_eval.importers import Row, retrieved, unwrap
-from rag_eval.importers.conversion import Conversion
-from rag_eval.importers.draft import Draft
+from rag_eval.importers.conversion import Conversion, Draft
 
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 _READ = """

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 
 from rag_eval.importers import Row, retrieved, spans, unwrap
 from rag_eval.importers.attributes import documents_of, flatten, kind_of
-from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion
-from rag_eval.importers.draft import Draft, Place
+from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft, Place
 
 Record = tuple[Place, Row]
-CAPTURE = " In Langfuse, export the field group 'io' (input and output) too."
 _BOTH = "id name input output metadata latency createdAt updatedAt projectId environment sessionId".split()
 _READ = [*_BOTH, *"""
     traceId parentObservationId type startTime endTime level statusMessage model usageDetails usage promptTokens

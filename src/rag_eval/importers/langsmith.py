@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rag_eval.importers import Row, spans, unwrap
-from rag_eval.importers.conversion import Conversion
+from rag_eval.importers.conversion import Conversion, Draft, Place
 from rag_eval.importers.documents import nested
-from rag_eval.importers.draft import Draft, Place
 
-CAPTURE = " Do not set LANGSMITH_HIDE_INPUTS or LANGSMITH_HIDE_OUTPUTS."
 _FORMS = "Export all runs of each trace, one a line: file.write(run.model_dump_json() + '\\n')"
 _READ = """
     id trace_id parent_run_id dotted_order name run_type inputs outputs error start_time end_time extra

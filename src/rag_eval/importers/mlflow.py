@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from rag_eval.importers import Row, spans, unwrap
-from rag_eval.importers.conversion import NOT_READ, Conversion
-from rag_eval.importers.draft import Draft
+from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.otlp import hex_id, nanos
 from rag_eval.importers.unwrap import as_dict, as_id, as_list, decoded
 
@@ -18,7 +17,6 @@ _ATTRIBUTES = {
     "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs", "mlflow.chat.tokenUsage", "metadata", *_MODELS,
 }  # fmt: skip
 _DATASET = ("inputs", "expectations", "tags", "dataset_record_id", "id", "metadata")
-CAPTURE = " mlflow.autolog() records inputs and outputs."
 _EXPORT = "Write each trace with trace.to_json(): an object of 'info' and 'data'."
 
 

@@ -15,14 +15,12 @@ from typing import Any
 
 from rag_eval.importers import Row, spans, unwrap
 from rag_eval.importers.attributes import read_attributes, rename
-from rag_eval.importers.conversion import NOT_READ, Conversion
+from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.documents import Stream, cell_value, decode, documents
-from rag_eval.importers.draft import Draft
 from rag_eval.importers.spans import TraceSpan
 from rag_eval.importers.unwrap import as_dict, as_id, camel, decoded
 
 Logs = dict[tuple[str, str], Row]  # contents of log records by trace and span
-CAPTURE = " For gen_ai.* spans set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true."
 _OF_MLFLOW = {
     "mlflow.spanType": "openinference.span.kind", "mlflow.spanInputs": "input.value",
     "mlflow.spanOutputs": "output.value",

@@ -10,9 +10,8 @@ from itertools import chain, count, product
 from typing import Any
 
 from rag_eval.importers import VERDICT, ImportInputs, Row, retrieved, unwrap
-from rag_eval.importers.conversion import NOT_READ, Conversion
+from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.documents import beginning, csv_header, csv_rows, csv_table, objects, yaml_value
-from rag_eval.importers.draft import Draft
 
 _ONE_OF = ("contains", "icontains", "contains-any", "icontains-any")
 _EXPECTED = ("context-recall", "factuality", "similar", "equals", "answer-relevance")
@@ -21,7 +20,6 @@ _CHECKS = {*_ONE_OF, *_EXPECTED, *"""
     grade model-graded-closedqa levenshtein rouge-n context-faithfulness context-relevance latency cost webhook
 """.split()}  # fmt: skip
 _CHECK = re.compile(r"(?s)(not-)?([a-z]+(?:-[a-z]+)*)(?:\([\d.]+\))?(?::\s*(.*))?")
-CAPTURE = " Do not set PROMPTFOO_STRIP_RESPONSE_OUTPUT."
 _FORMS = "Write the results with: promptfoo eval --output results.json"
 _READ = (
     "vars", "testCase", "testIdx", "promptIdx", "provider", "response", "id", "error", "failureReason", "latencyMs",

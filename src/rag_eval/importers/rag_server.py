@@ -61,7 +61,7 @@ _RUN_DROPPED = {
 }
 
 
-def rows(inputs: ImportInputs, account: Account) -> Numbered:
+def golden_rows(inputs: ImportInputs, account: Account) -> Numbered:
     """Yield line and gold row of each question."""
     path, seen = inputs.paths[0], dict[str, int]()
     for line, question in inputs.elements(path, "rag-server-golden"):

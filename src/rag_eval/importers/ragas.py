@@ -1,14 +1,16 @@
-"""Ragas samples (``EvaluationDataset`` and the older columns) as gold rows and as trace rows."""
+"""Samples of Ragas, and test sets of Giskard's RAGET, as gold rows; the answers in samples as trace rows.
+
+The reports of RAGET, which have an agent's answers too, are tables.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from rag_eval.importers import Row, table
+from rag_eval.importers import Row, table, unwrap
 from rag_eval.importers.columns import PREDICTED, operations
-from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion
-from rag_eval.importers.draft import Draft
+from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft
 from rag_eval.importers.unwrap import answer_text, as_dict, as_text, number
 
 _HOP = re.compile(r"<\d+-hop>\n\n")  # before the texts of questions that need several
@@ -18,6 +20,8 @@ _READ = {*_META, *"""
     user_input response multi_responses retrieved_contexts retrieved_context_ids reference reference_contexts
     reference_context_ids ground_truths answers qid id question_id
 """.split()}  # fmt: skip
+_OF_GISKARD = ("id", "question", "reference_answer", "reference_context", "conversation_history", "metadata")
+_DOCUMENT = re.compile(r"(?:^|\n\n)Document [^\s:]{1,100}: ")
 
 
 def golds(conversion: Conversion) -> Iterator[Row]:
@@ -96,3 +100,17 @@ def _samples(conversion: Conversion) -> Iterator[tuple[str, Row]]:
             if name not in read:
                 account.dropped(name, JUDGED if name and number(item) is not None else NOT_READ)
         yield conversion.sample_id("ragas", question, row), row
+
+
+def giskard_golds(conversion: Conversion) -> Iterator[Row]:
+    """Yield the gold row of each question; one out of scope is not answerable, its context is only similar to it."""
+    for sample in conversion.records("a question"):
+        metadata = unwrap.as_dict(unwrap.decoded(sample.get("metadata")))
+        in_scope = metadata.get("question_type") != "out of scope"
+        texts = [text for text in _DOCUMENT.split(str(sample.get("reference_context") or "")) if text.strip()]
+        expected = {"answer": sample.get("reference_answer"), "answerable": in_scope}
+        if in_scope:
+            expected["contexts"] = texts
+        more = {"history": unwrap.decoded(sample.get("conversation_history")) or []}
+        item, asked = {**sample, "metadata": metadata}, sample.get("question")
+        yield from conversion.dataset_item(item, asked, expected, _OF_GISKARD, "/question", "giskard", **more)

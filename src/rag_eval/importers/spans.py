@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_eval.importers import Row, retrieved, unwrap
-from rag_eval.importers.conversion import JUDGED, Conversion
-from rag_eval.importers.draft import Draft, Place
+from rag_eval.importers.conversion import JUDGED, Conversion, Draft, Place
 
 RETRIEVER, RERANKER, GENERATION = "retriever", "reranker", "generation"
 ROOT, OTHER, JUDGE = "root", "other", "judge"

@@ -10,9 +10,8 @@ from typing import Any
 from rag_eval.common.escaping import quoted
 from rag_eval.importers import ImportInputs, Row, retrieved, unwrap
 from rag_eval.importers.columns import QUANTITIES, are_of_record, suggested
-from rag_eval.importers.conversion import Conversion
+from rag_eval.importers.conversion import Conversion, Draft, Place
 from rag_eval.importers.documents import cell_value, csv_rows, is_csv, objects
-from rag_eval.importers.draft import Draft, Place
 from rag_eval.importers.unwrap import question_id
 from rag_eval.trace import text_id
 

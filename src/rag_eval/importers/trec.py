@@ -12,9 +12,8 @@ from typing import Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.importers import ImportInputs, Row
-from rag_eval.importers.conversion import Conversion
+from rag_eval.importers.conversion import Conversion, Draft, Place
 from rag_eval.importers.documents import beginning, decode, documents, objects, text_lines
-from rag_eval.importers.draft import Draft, Place
 from rag_eval.importers.unwrap import as_dict, as_id, first_id, number
 
 _INTEGER = re.compile(r"[+-]?\d{1,9}")

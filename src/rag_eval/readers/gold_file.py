@@ -80,10 +80,10 @@ def _entries(reader: Reader, path: str, digest: Digest | None, *, with_rows: boo
             for line, row in foreign_gold(reader, path, "rag-server-golden", opened=source):
                 yield Gold.from_row(row, line), row
         elif source.is_array:
-            from rag_eval.importers.example08 import converted
+            from rag_eval.importers.frameworks import example08_gold
 
             for line, row in array_rows(reader, source):
-                yield Gold.from_row(converted(row), line), row
+                yield Gold.from_row(example08_gold(row), line), row
         elif with_rows:
             yield from JsonLines(Gold, reader, path).rows(source)
         else:

@@ -141,7 +141,7 @@ def export_problem(reader: Reader, path: str, kind: Literal["gold", "trace"]) ->
         # Rows with this field are the project's own, even if they also have a key of another tool.
         form = None if _OWN_FIELDS[kind] in source.head else detect(source.head)
     name = getattr(form, kind) if form else ""
-    if not form or not name or not IMPORTERS[name].function:  # other formats are read directly
+    if not form or not name or IMPORTERS[name].direct:  # other formats are read directly
         return None
     out = "eval/gold.jsonl" if kind == "gold" else "runs/trace.jsonl"
     hint = f"Convert it: rag-eval import {name} {path} --out {out}"

@@ -13,7 +13,7 @@ from typing import Any
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.common.paths import shell_line
 from rag_eval.gates import REFERENCE_GATES
-from rag_eval.importers.labels import SCHEMAS
+from rag_eval.importers.frameworks import SCHEMAS
 from rag_eval.readers import strict_json
 from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.gold_file import is_folder, read_gold
