@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from rag_eval.importers import Row, retrieved, unwrap
@@ -15,8 +16,9 @@ RETRIEVER, RERANKER, GENERATION = "retriever", "reranker", "generation"
 ROOT, OTHER, JUDGE = "root", "other", "judge"
 _STEPS = (RETRIEVER, RERANKER, GENERATION)
 _NAMES_OF_KINDS = {
-    RETRIEVER: "RETRIEVER RETRIEVAL SEARCH", RERANKER: "RERANKER RERANKING", GENERATION: "LLM CHAT_MODEL GENERATION",
-    ROOT: "CHAIN AGENT RECORD_ROOT TRACE EVAL TASK WORKFLOW", OTHER: "GUARDRAIL", JUDGE: "EVALUATOR SCORER SCORE",
+    RETRIEVER: "RETRIEVER RETRIEVAL SEARCH", RERANKER: "RERANKER RERANKING", OTHER: "GUARDRAIL",
+    GENERATION: "LLM CHAT_MODEL GENERATION MODEL", JUDGE: "EVALUATOR SCORER SCORE",
+    ROOT: "CHAIN AGENT RECORD_ROOT TRACE EVAL TASK WORKFLOW SESSION",
 }  # fmt: skip
 KINDS = {name: kind for kind, names in _NAMES_OF_KINDS.items() for name in names.split()}
 """The kinds of spans, by the names that tools give them."""
@@ -126,7 +128,8 @@ def read_record(conversion: Conversion, record: Row, names: Mapping[str, str]) -
         span.usage = unwrap.usage(fields["usage"], cost=max(unwrap.number(fields["cost"]) or 0, 0) or None)
     read = {pointer.split("/")[1] for pointer in names.values()}
     conversion.drop_unread(record, {*read, "input", "output", "metadata"}, "", _JUDGED)
-    conversion.drop_unread(unwrap.as_dict(metadata), (*unwrap.QID_KEYS, "model", "session_id"), " of metadata")
+    counts = [*chain.from_iterable(unwrap.TOKEN_KEYS.values()), "cost"] if names["usage"] == "/metadata" else ()
+    conversion.drop_unread(unwrap.as_dict(metadata), (*unwrap.QID_KEYS, *counts, "model", "session_id"), " of metadata")
     return span
 
 

@@ -1,4 +1,4 @@
-"""Traces of Opik, Braintrust and W&B Weave as trace rows; the datasets of the first two as gold rows.
+"""Traces of Opik, Braintrust, HoneyHive and W&B Weave as trace rows; the datasets of the first two as gold rows.
 
 ``data/formats.toml`` names the places of the fields of their spans.
 """
@@ -74,6 +74,15 @@ def braintrust_golds(conversion: Conversion) -> Iterator[Row]:
         asked, expected, pointer = item.get("input"), item.get("expected"), "/input/user_question"
         read = ("id", "input", "expected", "metadata")
         yield from conversion.dataset_item(item, asked, expected, read, pointer, "braintrust")
+
+
+def honeyhive_drafts(conversion: Conversion) -> Iterator[Draft]:
+    """Yield each session in the events of all files."""
+    recorded = []
+    for value in conversion.records("an event", "events"):
+        event = {{"inputs": "input", "outputs": "output"}.get(name, name): item for name, item in value.items()}
+        recorded.append(spans.read_record(conversion, event, SPANS["honeyhive"]))
+    yield from spans.drafts(conversion, recorded)
 
 
 def weave_drafts(conversion: Conversion) -> Iterator[Draft]:
