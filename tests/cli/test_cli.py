@@ -167,7 +167,7 @@ def test_a_defect_ends_with_3_and_a_report_to_paste_without_data(rag, project, m
     def broken(args):
         raise ValueError("a secret of the user")
 
-    monkeypatch.setattr("rag_eval.cli.metrics.run", broken)
+    monkeypatch.setattr("rag_eval.cli.inspection.run_metrics", broken)
     code, out, err = rag("metrics")
     assert (code, out) == (3, "")
     assert "please report it" in err
@@ -180,7 +180,7 @@ def test_a_package_that_cannot_be_loaded_is_named_and_no_defect(rag, monkeypatch
     def broken(args):
         raise ImportError(f"DLL load failed while importing {name}", name=name)
 
-    monkeypatch.setattr("rag_eval.cli.metrics.run", broken)
+    monkeypatch.setattr("rag_eval.cli.inspection.run_metrics", broken)
     code, _, err = rag("metrics")
     assert (code, err.startswith(f"rag-eval: {name} cannot be loaded: DLL load failed")) == (2, True)
     assert err.endswith("Install rag-eval-action again, with its dependencies.\n")
@@ -201,7 +201,7 @@ def test_an_error_of_the_machine_is_no_defect(rag, monkeypatch, error, message):
     def broken(args):
         raise error
 
-    monkeypatch.setattr("rag_eval.cli.metrics.run", broken)
+    monkeypatch.setattr("rag_eval.cli.inspection.run_metrics", broken)
     code, out, err = rag("metrics")
     assert (code, out) == (2, "")
     assert err.startswith(f"rag-eval: {message}")
@@ -212,7 +212,7 @@ def test_an_error_of_the_system_without_a_file_is_a_defect(rag, monkeypatch):
     def broken(args):
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr("rag_eval.cli.metrics.run", broken)
+    monkeypatch.setattr("rag_eval.cli.inspection.run_metrics", broken)
     assert rag("metrics")[0] == 3
 
 
@@ -220,7 +220,7 @@ def test_a_module_of_our_own_that_is_not_there_is_a_defect(rag, monkeypatch):
     def broken(args):
         from rag_eval import nowhere  # noqa: F401
 
-    monkeypatch.setattr("rag_eval.cli.metrics.run", broken)
+    monkeypatch.setattr("rag_eval.cli.inspection.run_metrics", broken)
     assert rag("metrics")[0] == 3
 
 
@@ -445,7 +445,7 @@ def test_gate_refuses_a_report_that_contradicts_itself(rag, report_file, monkeyp
     def contradicted(_):
         raise ValueError("secret")
 
-    monkeypatch.setattr("rag_eval.cli.gate.rejudge_same_gates", contradicted)
+    monkeypatch.setattr("rag_eval.cli.saved_reports.rejudge_same_gates", contradicted)
     code, out, err = rag("gate", report_file)
     assert (code, out) == (2, "")
     assert err == f"{report_file}: contradicts itself (ValueError). Score the run again.\n"
@@ -1048,7 +1048,7 @@ def test_a_pipe_that_breaks_inside_is_no_pass(rag, monkeypatch):
     def broken(_):
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
-    monkeypatch.setattr("rag_eval.cli.metrics.run", broken)
+    monkeypatch.setattr("rag_eval.cli.inspection.run_metrics", broken)
     code, _, err = rag("metrics")
     assert (code, err) == (2, "rag-eval: cannot write: Broken pipe. Free some space, or write to another place.\n")
 

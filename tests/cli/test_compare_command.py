@@ -15,7 +15,7 @@ import pytest
 from cases import ROOT, gold_row, trace_row, write_rows
 from importing import RUN
 from rag_eval.analysis.policy_changes import changes
-from rag_eval.cli.compare import FORMATS
+from rag_eval.cli.saved_reports import COMPARISON_FORMATS
 from rag_eval.gates import WEIGHTS, Scoring
 from rag_eval.run.run_comparison import MOST
 from seams import ProblemCollector, policy_of
@@ -337,7 +337,7 @@ def hostile(tmp_path, monkeypatch):
     return "`x`|@team.jsonl"
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", COMPARISON_FORMATS)
 @pytest.mark.parametrize("way", [["--pareto"], ["--repeats"]])
 def test_no_string_of_the_data_breaks_a_form(rag, hostile, form, way):
     code, out, _ = rag("compare", hostile, *way, "--format", form, "--quiet")

@@ -6,7 +6,7 @@ import pytest
 
 from gitrepo import command_on_path
 from project import GOLDS, Project, apart, gold_of, trace_of, wrong
-from rag_eval.cli import _gold_impact
+from rag_eval.cli import gold_files
 from seams import MissingExtra, main
 
 
@@ -69,7 +69,7 @@ def test_an_extra_that_is_not_installed_leaves_it_unsaid(project, monkeypatch, c
     def missing(*_):
         raise MissingExtra("Reading .zst files", "zstd")
 
-    monkeypatch.setattr(_gold_impact, "score_run", missing)
+    monkeypatch.setattr(gold_files, "score_run", missing)
     project.put(gold=[gold_of(2, gold_citations=["c9"]) if row["qid"] == "Q2" else row for row in GOLDS])
     project.git("add", "--all")
     monkeypatch.chdir(project.path)

@@ -1,13 +1,15 @@
-"""The commands ``rag-eval gold lint``, ``stats``, ``freeze`` and ``relink``: the files of a gold set."""
+"""The commands ``rag-eval gold lint``, ``stats``, ``diff``, ``freeze`` and ``relink``: the files of a gold set."""
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
 import re
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from itertools import chain, groupby
 from pathlib import Path
@@ -15,16 +17,21 @@ from typing import Any
 
 from msgspec import ValidationError, convert
 
+from rag_eval.analysis import gold_impact
+from rag_eval.cases import GOOD
 from rag_eval.cli._shared import option_words, print_lines, print_notes, print_result, repository_root
-from rag_eval.cli.gold_signoff import capped
+from rag_eval.cli.gold_signoff import BASE_HELP, capped, counted, states_since, unstaged
 from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import markdown, one_line, quantity, quoted
 from rag_eval.common.paths import from_here, nearest_gates, shell_line
+from rag_eval.common.reading import Digests
 from rag_eval.common.writing import write_data, write_json
-from rag_eval.contract import Chunk
+from rag_eval.contract import DEFAULT_TRACE, Chunk
 from rag_eval.contract.records import without_unknown
-from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, UsageError
-from rag_eval.git.snapshots import NOTHING
+from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, RagEvalError, UsageError
+from rag_eval.git.plumbing import Git
+from rag_eval.git.snapshots import NOTHING, read
+from rag_eval.gold import signoff, signoff_repository
 from rag_eval.gold.inventory import TAG, counts_of, freeze, manifest_fault
 from rag_eval.gold.item_checks import GoldSample
 from rag_eval.gold.lint import GoldFinding, lint, watch
@@ -32,17 +39,19 @@ from rag_eval.gold.relink import Link, Relinker, rewritten
 from rag_eval.gold.signoff import Side, changed_hashes
 from rag_eval.gold.signoff_repository import GoldStates, Place, packed, policies, sides
 from rag_eval.importers.documents import objects
-from rag_eval.readers.gold_file import read_entries, read_gold
+from rag_eval.readers.gold_file import StoredGold, read_entries, read_gold, stored_gold_set
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import read_json
+from rag_eval.readers.signoff_record import HashChange
 from rag_eval.readers.source import PACKED, Reader
 from rag_eval.run.authority import WorkTree
-from rag_eval.run.inputs import open_policy
+from rag_eval.run.inputs import open_policy, read_inputs
 from rag_eval.run.options import Options
+from rag_eval.run.scored import rescore_on, score_run
 
-_FINDINGS, _ROWS, _TEXT = 100, 20, 60
+_FINDINGS, _ROWS, _TEXT, _FLIPS = 100, 20, 60, 10
 
 
 # gold lint
@@ -126,6 +135,84 @@ def _table(headers: list[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
     yield from ("", *text.split("\n"))
     if len(rows) > _ROWS:
         yield f"… and {len(rows) - _ROWS} more. To see all: --format json"
+
+
+# gold diff
+
+
+def add_diff_arguments(parser: Parser) -> None:
+    parser.add_option("--base", "REF", BASE_HELP)
+    parser.add_flag("--worktree", "compare the files as they are, before they are staged")
+    parser.add_option("--trace", "FILE", "traces to show the effect on (default: from the gates file)")
+    parser.add_gold()
+
+
+def run_diff(args: Namespace) -> int:
+    """Show which gold items were added, changed and removed, and the effect on local traces.
+
+    Examples:
+      rag-eval gold diff --base origin/main
+    """
+    git = Git()
+    states = states_since(git, args.base, worktree=args.worktree)
+    policies = signoff_repository.policies(states, Place(args.gold, args.gates, git.prefix))
+    for policy in policies:
+        base, head = signoff_repository.sides(states, policy)
+        changes = signoff.changes(base.items, head.items)
+        print_lines(*(_described(item, base, head) for item in changes))
+        if not signoff_repository.is_untouched(states, policy):
+            print_lines(*case_effects(git, states, policy.gold, args.gates, args.trace))
+        print_lines(f"{policy.gold} against {states.name}: {counted(changes)}.")
+    print_notes(*unstaged(git, [policy.gold for policy in policies], args))
+    return PASSED
+
+
+def _described(change: HashChange, base: Side, head: Side) -> str:
+    before, after = base.items.get(change.qid), head.items.get(change.qid)
+    if before is None or after is None:
+        return f"{change.verb} {quoted(change.qid)}"
+    fields = {name for name, _ in _as_json(before.row).items() ^ _as_json(after.row).items()}
+    what = ", ".join(quoted(name)[1:-1] for name in sorted(fields)) or "only its formatting"
+    mutation = " (another question under the same qid)" if signoff.question_changes(before, after) else ""
+    return f"changed {quoted(change.qid)}: {what}{mutation}"
+
+
+def _as_json(row: Mapping[str, Any]) -> dict[str, str]:
+    # As JSON, because true == 1 in Python.
+    return {name: json.dumps(value, sort_keys=True) for name, value in row.items()}
+
+
+def case_effects(git: Git, states: GoldStates, gold: str, gates: str, trace: str) -> Iterator[str]:
+    """Yield the cases that flip and the gates that change on local traces; nothing without traces."""
+    old, new = (read(tree, gold) for tree in (states.base, states.head))
+    if not (old and new) or old == new:
+        return
+    options = Options(from_here(str(Path(git.top, gold))), trace, gates or nearest_gates())
+    try:
+        digests = Digests()
+        reader, policy = open_policy(options, digests)
+        if not os.path.exists(policy.trace):  # noqa: PTH110 - Path.exists raises for a name that is too long
+            return
+        run = score_run(read_inputs(options, reader._replace(contents={policy.gold: new}), digests, [policy]))
+        after = run.report
+        labels_after, labels_before, turns = gold_impact.labels(after.questions), {}, []
+        with suppress(InputError):  # an old gold set that cannot be read flips nothing
+            stored = StoredGold(policy.gold, policy.gold, {policy.gold: old})
+            before = rescore_on(run, stored_gold_set(stored)).report
+            labels_before = gold_impact.labels(before.questions)
+            turns = gold_impact.gate_turns(before.gates, after.gates)
+    except RagEvalError as error:
+        # Unreadable gates or traces only leave the effects out.
+        if trace or os.path.exists(DEFAULT_TRACE):  # noqa: PTH110 - Path.exists raises without permission
+            yield f"The effect on the cases cannot be computed: {error.first}"
+        return
+    both = sorted(labels_before.keys() & labels_after.keys())
+    flips = [qid for qid in both if (labels_before[qid] in GOOD) != (labels_after[qid] in GOOD)]
+    yield f"With {policy.trace}, this gold change flips {quantity(len(flips), 'case')}{':' if flips else '.'}"
+    yield from (f"  {qid}: {labels_before[qid]} → {labels_after[qid]}" for qid in flips[:_FLIPS])
+    if len(flips) > _FLIPS:
+        yield f"  … and {len(flips) - _FLIPS} more."
+    yield from (f"  gate {turn.name}: {turn.before} → {turn.after}" for turn in turns)
 
 
 # gold freeze

@@ -1,16 +1,14 @@
-"""The commands ``rag-eval gold signoff``, ``gold check`` and ``gold diff``: changes of the gold set in git."""
+"""The commands ``rag-eval gold signoff`` and ``gold check``: sign-offs of changes of the gold set in git."""
 
 from __future__ import annotations
 
-import json
 import os
 import posixpath
 import sys
 import unicodedata
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from rag_eval.cli._shared import now, option_words, person, print_lines, print_notes
 from rag_eval.cli.parser import Parser
@@ -21,7 +19,6 @@ from rag_eval.errors import GATE_FAILED, PASSED, Finding, InputError, UsageError
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.git.snapshots import NOTHING, IsFolder, Tree
 from rag_eval.gold import signoff, signoff_identity, signoff_repository
-from rag_eval.gold.signoff import Side
 from rag_eval.gold.signoff_identity import NO_PROOF, SignoffPolicy
 from rag_eval.gold.signoff_repository import GoldStates, Place
 from rag_eval.readers.signoff_record import HashChange, Record
@@ -29,7 +26,7 @@ from rag_eval.run.authority import WorkTree
 
 _STAGED = "the index against HEAD (default); in a push, what is pushed; by hand with no gold staged, every item"
 _INSTALL = f'pip install "rag-eval-action @ git+https://github.com/{REPOSITORY}@v{__version__.partition(".")[0]}"'
-_BASE = "compare the index with the commit where the branch left REF"
+BASE_HELP = "compare the index with the commit where the branch left REF"
 _SHOWN = 100
 
 
@@ -38,7 +35,7 @@ def _has_gold(states: GoldStates, golds: Sequence[str]) -> bool:
     return any(tree.files(gold) for gold in golds for tree in (states.head, states.base))
 
 
-def _unstaged(git: Git, golds: Iterable[str], args: Namespace) -> list[str]:
+def unstaged(git: Git, golds: Iterable[str], args: Namespace) -> list[str]:
     """Warn that the work tree has edits of the gold that are not staged, and so were not checked.
 
     The files are compared here: `git diff` runs filters and monitors that a repository configures.
@@ -62,7 +59,7 @@ def _unstaged(git: Git, golds: Iterable[str], args: Namespace) -> list[str]:
     return [f"{path} has unstaged edits, which were not checked. To check them: {look}" for path in edited]
 
 
-def _states_since(git: Git, base: str, *, worktree: bool = False) -> GoldStates:
+def states_since(git: Git, base: str, *, worktree: bool = False) -> GoldStates:
     """Compare the index, or the work tree, with the last commit, or with the commit where the branch left ``base``."""
     head: Tree = WorkTree(git.top) if worktree else git
     if base:
@@ -71,7 +68,7 @@ def _states_since(git: Git, base: str, *, worktree: bool = False) -> GoldStates:
     return GoldStates(git.at(last) if last else NOTHING, head, staged=True)
 
 
-def _counted(changes: Iterable[HashChange]) -> str:
+def counted(changes: Iterable[HashChange]) -> str:
     """Count the items that were added, changed and removed."""
     verbs = [change.verb for change in changes]
     parts = [f"{verbs.count(verb)} {verb}" for verb in ("added", "changed", "removed") if verb in verbs]
@@ -84,53 +81,6 @@ def capped(lines: Sequence[str], noun: str) -> list[str]:
     return [*lines[:_SHOWN], *([f"… and {quantity(more, f'more {noun}')} not shown."] if more > 0 else [])]
 
 
-# gold diff
-
-
-def add_diff_arguments(parser: Parser) -> None:
-    parser.add_option("--base", "REF", _BASE)
-    parser.add_flag("--worktree", "compare the files as they are, before they are staged")
-    parser.add_option("--trace", "FILE", "traces to show the effect on (default: from the gates file)")
-    parser.add_gold()
-
-
-def run_diff(args: Namespace) -> int:
-    """Show which gold items were added, changed and removed, and the effect on local traces.
-
-    Examples:
-      rag-eval gold diff --base origin/main
-    """
-    git = Git()
-    states = _states_since(git, args.base, worktree=args.worktree)
-    policies = signoff_repository.policies(states, Place(args.gold, args.gates, git.prefix))
-    for policy in policies:
-        base, head = signoff_repository.sides(states, policy)
-        changes = signoff.changes(base.items, head.items)
-        print_lines(*(_described(item, base, head) for item in changes))
-        if not signoff_repository.is_untouched(states, policy):
-            from rag_eval.cli._gold_impact import case_effects  # loads the metrics
-
-            print_lines(*case_effects(git, states, policy.gold, args.gates, args.trace))
-        print_lines(f"{policy.gold} against {states.name}: {_counted(changes)}.")
-    print_notes(*_unstaged(git, [policy.gold for policy in policies], args))
-    return PASSED
-
-
-def _described(change: HashChange, base: Side, head: Side) -> str:
-    before, after = base.items.get(change.qid), head.items.get(change.qid)
-    if before is None or after is None:
-        return f"{change.verb} {quoted(change.qid)}"
-    fields = {name for name, _ in _as_json(before.row).items() ^ _as_json(after.row).items()}
-    what = ", ".join(quoted(name)[1:-1] for name in sorted(fields)) or "only its formatting"
-    mutation = " (another question under the same qid)" if signoff.question_changes(before, after) else ""
-    return f"changed {quoted(change.qid)}: {what}{mutation}"
-
-
-def _as_json(row: Mapping[str, Any]) -> dict[str, str]:
-    # As JSON, because true == 1 in Python.
-    return {name: json.dumps(value, sort_keys=True) for name, value in row.items()}
-
-
 # gold check
 
 
@@ -138,7 +88,7 @@ def add_check_arguments(parser: Parser) -> None:
     against = parser.add_mutually_exclusive_group()
     parser.add_flag("--staged", _STAGED, group=against)  # the default; hooks state it for readability
     parser.add_flag("--all-files", "check every item of the index", group=against)
-    parser.add_option("--base", "REF", _BASE, group=against)
+    parser.add_option("--base", "REF", BASE_HELP, group=against)
     parser.add_flag("--worktree", "check the files as they are, before they are staged")
     parser.add_gold()
 
@@ -156,7 +106,7 @@ def run_check(args: Namespace) -> int:
     elif not args.base and pushed[0] and pushed[1]:
         states = signoff_repository.states_between(git, pushed[0], pushed[1])
     else:
-        states = _states_since(git, args.base, worktree=args.worktree)
+        states = states_since(git, args.base, worktree=args.worktree)
     place = Place(args.gold, args.gates, git.prefix)
     policies = signoff_repository.policies(states, place)
     golds = [policy.gold for policy in policies]
@@ -169,7 +119,7 @@ def run_check(args: Namespace) -> int:
             for gold in dict.fromkeys(golds):
                 is_there = states.head.files(gold)
                 print_lines(f"{gold}: {'every change is signed off' if is_there else 'not in git, so not checked'}.")
-        print_notes(*_unstaged(git, golds, args))
+        print_notes(*unstaged(git, golds, args))
         return PASSED
     print_notes(*capped([str(violation) for violation in violations], "finding"))
     fixes = dict.fromkeys(violation.fix for violation in violations)
@@ -258,7 +208,7 @@ def add_signoff_arguments(parser: Parser) -> None:
     parser.add_flag("--baseline", "also sign every item that no record signs yet")
     parser.add_flag("--mutates", "allow that a qid asks another question than before")
     parser.add_option("--key", "FILE", "SSH key to sign with; for a public key, the agent signs")
-    parser.add_option("--base", "REF", _BASE)
+    parser.add_option("--base", "REF", BASE_HELP)
     parser.add_gold()
 
 
@@ -271,7 +221,7 @@ def run_signoff(args: Namespace) -> int:
       rag-eval gold signoff --baseline --reason 'reviewed by two of us'
     """
     git = Git()
-    states = _states_since(git, args.base)
+    states = states_since(git, args.base)
     signer = person(args.signer, "signer")
     if not any(letter.isalnum() for letter in args.reason):
         raise UsageError("--reason is empty. Tell the reviewers why the gold changed: --reason TEXT")
@@ -352,4 +302,4 @@ def _write_and_stage(git: Git, policy: SignoffPolicy, record: Record) -> None:
     except GitError:
         file.unlink()
         raise
-    print_lines(f"Signed by {record.signer}: {_counted(record.changes)}. Wrote and staged {path}")
+    print_lines(f"Signed by {record.signer}: {counted(record.changes)}. Wrote and staged {path}")

@@ -62,12 +62,14 @@ SUB_COMMANDS = {
 _MODULES = {
     **dict.fromkeys(("completion", "demo"), "init"),
     **dict.fromkeys(("export", "import"), "import_export"),
-    **dict.fromkeys(("gold check", "gold diff"), "gold_signoff"),
+    "gold check": "gold_signoff",
     **dict.fromkeys(("gold draft", "gold review"), "gold_drafts"),
-    **dict.fromkeys(("gold freeze", "gold lint", "gold relink", "gold stats"), "gold_files"),
+    **dict.fromkeys(("gold diff", "gold freeze", "gold lint", "gold relink", "gold stats"), "gold_files"),
     **dict.fromkeys(("judge calibrate", "judge spot-check"), "judge_labels"),
+    "dataset": "collect",
     "judge repeat": "judge",
-    "explain": "metrics",
+    **dict.fromkeys(("comment", "compare", "gate", "history"), "saved_reports"),
+    **dict.fromkeys(("explain", "metrics", "probe", "validate"), "inspection"),
 }
 _WIDEST, _USUAL = 120, 100
 _USUAL_GOLD = "from the gates file, or eval/gold.jsonl"

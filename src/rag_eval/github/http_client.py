@@ -12,7 +12,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
@@ -219,21 +218,22 @@ def _within(seconds: float, work: Callable[[], T]) -> T:
     Timeouts of sockets start again with every byte, and those of name servers cannot be set. So the work runs in a
     thread, which is abandoned when its time is up.
     """
-    answer: Future[T] = Future()
+    results, errors = list[T](), list[BaseException]()
 
     def run() -> None:
         try:
-            answer.set_result(work())
+            results.append(work())
         except BaseException as error:  # noqa: BLE001 - raised again by who waits
-            answer.set_exception(error)
+            errors.append(error)
 
-    threading.Thread(target=run, daemon=True).start()
-    try:
-        return answer.result(max(seconds, 0.0))
-    except TimeoutError:
-        if answer.done():
-            raise
-        raise TimeoutError(f"the answer took longer than {seconds:.0f} s") from None
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(max(seconds, 0.0))
+    if errors:
+        raise errors[0]
+    if not results:
+        raise TimeoutError(f"the answer took longer than {seconds:.0f} s")
+    return results[0]
 
 
 def _pool(network: Network) -> PoolManager:

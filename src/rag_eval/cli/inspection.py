@@ -1,4 +1,4 @@
-"""The commands ``rag-eval metrics`` and ``rag-eval explain``: what is measured, on which files, and what it means."""
+"""The commands that inspect files, metrics and gates: ``rag-eval metrics``, ``explain``, ``validate`` and ``probe``."""
 
 from __future__ import annotations
 
@@ -8,21 +8,31 @@ import sys
 from collections import Counter
 from typing import Any
 
-from rag_eval.cli._shared import input_options, print_lines, uncollected
+from rag_eval.analysis import Context
+from rag_eval.analysis.sensitivity import Setup, TraceSample, in_order, probe
+from rag_eval.cli._shared import INLINE_GATES, input_options, print_lines, print_notes, refuse, uncollected
 from rag_eval.cli.parser import Parser, names
 from rag_eval.common.escaping import json_text, some
+from rag_eval.common.paths import usual_gates
 from rag_eval.contract import OPTIONAL, present_fields
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.gates.questions import select_measures
 from rag_eval.metrics import METRICS, perspectives_of
+from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.gold_file import read_gold
-from rag_eval.readers.jsonl import paired_traces
+from rag_eval.readers.jsonl import paired_traces, read_trace_rows
+from rag_eval.readers.problems import ProblemCollector
+from rag_eval.readers.source import Reader, checked_reader
+from rag_eval.readers.validation import KINDS, check
 from rag_eval.rendering import write_page
+from rag_eval.rendering.comparison import render_probe
 from rag_eval.rendering.document import Paragraph, Section, Table, TextFormatter, paragraphs, table_of
 from rag_eval.rendering.explanation import case_document
 from rag_eval.run.explanation import cases_of, explanation, metric_of
-from rag_eval.run.inputs import open_policy, read_run_json
+from rag_eval.run.inputs import load_inputs, open_policy, read_run_json
 from rag_eval.run.options import Options
+from rag_eval.run.scored import score_run
+from rag_eval.scoring import QuestionIndex
 from rag_eval.scoring.case_scorer import metric_scorer
 
 _NAMED = 12
@@ -30,13 +40,16 @@ _SHOWN = ("name", "perspective", "better", "scale", "unit", "applies", "summary"
 _IDLE = "These metrics have all their fields, but no case to score (rag-eval explain NAME):"
 
 
-def add_arguments(parser: Parser) -> None:
+# metrics
+
+
+def add_metrics_arguments(parser: Parser) -> None:
     parser.add_inputs()
     parser.add_option("--perspective", "P[,P]", "only these: retrieval,citations", default=(), type=names)
     parser.add_format(["table", "markdown", "json"])
 
 
-def run(args: argparse.Namespace) -> int:
+def run_metrics(args: argparse.Namespace) -> int:
     """List the metrics: which ones apply to your files, and which fields would enable the others.
 
     Examples:
@@ -172,3 +185,88 @@ def run_explain(args: argparse.Namespace) -> int:
     else:
         print_lines(*explanation(args.subject, input_options(args)))
     return PASSED
+
+
+# validate
+
+
+def add_validate_arguments(parser: Parser) -> None:
+    files = "files to check; the kind is detected from name and content"
+    parser.add_argument("files", metavar="FILE", nargs="+", help=files)
+    kind = "treat every file as this kind, if the detected one is wrong"
+    parser.add_argument("--kind", choices=list(KINDS), help=kind)
+    parser.add_flag("--only-named", "for hooks: skip files that the nearest eval-gates.yml above them does not name")
+    parser.add_flag("--quiet", "print nothing for valid files")
+
+
+def run_validate(args: argparse.Namespace) -> int:
+    """Check gold, trace, gates, report and run files against their schemas. Prints every problem; changes nothing.
+
+    Examples:
+      rag-eval validate eval/gold.jsonl runs/trace.jsonl eval-gates.yml
+      rag-eval validate --kind gold questions.jsonl
+    """
+    with checked_reader() as reader:
+        for path in dict.fromkeys(args.files):
+            gates = _gates_without(path) if args.only_named else ""
+            if gates:
+                print_lines(f"{path}: not checked, because {gates} does not name it")
+                continue
+            before = reader.ledger.count
+            summary = check(reader, path, args.kind)
+            if not args.quiet and reader.ledger.count == before:
+                print_lines(f"{path}: valid, {summary}")
+        print_notes(*reader.ledger.notes, quiet=args.quiet)
+    return PASSED
+
+
+def _gates_without(path: str) -> str:
+    """Return the nearest gates file above a path if it does not name the path; empty if it does, or cannot be read."""
+    inside, folder = os.path.normpath(path), os.path.dirname(os.path.normpath(path))  # noqa: PTH120 - empty, not ".", which messages would show
+    while not (gates := usual_gates(folder)) and folder != os.path.dirname(folder):  # noqa: PTH120 - as above
+        folder = os.path.dirname(folder)  # noqa: PTH120
+    policy = read_policy(Reader(ProblemCollector()), gates) if gates else None
+    if policy is None:
+        return ""
+    is_named = any(name and (inside == name or inside.startswith(f"{name}{os.sep}")) for name in policy.files)
+    return "" if is_named else gates
+
+
+# probe
+
+
+def add_probe_arguments(parser: Parser) -> None:
+    parser.add_inputs()
+    parser.add_baseline()
+    parser.add_format(("table", "markdown", "json"))
+    parser.add_quiet()
+
+
+def run_probe(args: argparse.Namespace) -> int:
+    """Perturb the traces in memory, and show the smallest perturbation that each gate catches.
+
+    Examples:
+      rag-eval probe
+      rag-eval probe --gold eval/gold.jsonl --trace runs/trace.jsonl
+      rag-eval probe --gates stricter.yml --format markdown
+    """
+    refuse(("=" in args.gates, INLINE_GATES))
+    options = input_options(args)._replace(baseline=args.baseline)
+    with uncollected():
+        inputs = load_inputs(options)
+        policy, golds, scored = inputs.policy, inputs.golds, score_run(inputs)
+        report = scored.report
+        print_notes(*(f"{note.file}: {note.message}" for note in report.notes), quiet=args.quiet)
+        # The traces that count: the last one of several with one run and qid.
+        questions, samples = QuestionIndex(golds), dict[tuple[str, str], TraceSample]()
+        reader = inputs.reader.silent()  # notes on the traces were already printed
+        for trace, row in read_trace_rows(reader, policy.trace):
+            qid, _ = questions.pair(trace, lambda *_: None)
+            if qid in golds:
+                samples[trace.run, qid] = TraceSample.of(row, golds[qid], trace.line, policy.settings)
+        hashes = {case.qid: case.gold_sha256 for case in report.questions}
+        context = Context(hashes=hashes, fields=policy.fields, earlier=scored.earlier)
+        setup = Setup(golds, policy, scored.card.measures, context)
+        result = probe(setup, in_order(list(samples.values())), report)
+    sys.stdout.write(render_probe(result, args.format))
+    return result.exit_code
