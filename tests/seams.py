@@ -26,7 +26,7 @@ from rag_eval.gates import Gate, Policy, Slices, Statistics
 from rag_eval.gates.evidence import Baseline, RunEvidence
 from rag_eval.gates.questions import MetricResult, Question, QuestionList
 from rag_eval.git.plumbing import Git, GitError
-from rag_eval.github.api import Comment, GitHub, GitHubError, Network
+from rag_eval.github import Comment, GitHub, GitHubError, Network
 from rag_eval.github.posting import marker, parse_marker
 from rag_eval.gold.signoff_identity import signoff_policy
 from rag_eval.gold.signoff_repository import sign, verify

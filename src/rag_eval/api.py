@@ -16,8 +16,8 @@ from rag_eval.gates.questions import gold_fields
 from rag_eval.metrics import single_score
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
+from rag_eval.run import Options, PathLike, as_cutoffs, as_path
 from rag_eval.run.inputs import load_inputs
-from rag_eval.run.options import Options, PathLike, as_cutoffs, as_path
 from rag_eval.run.scored import score_run
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ def explain(
         >>> print(explain("Q02", f"{folder}/gold.jsonl", f"{folder}/bad.jsonl").splitlines()[0])
         Q02: NOT_RETRIEVED (no gold evidence was retrieved)
     """
-    from rag_eval.run.explanation import explanation
+    from rag_eval.run.single_cases import explanation
 
     contents: dict[str, bytes] = {}
     paths = _named(gold, "gold", contents, ""), _named(trace, "trace", contents, "")
@@ -326,6 +326,6 @@ def run(options: Options, authority: Authority | None = None) -> Report:
     scored = score_run(inputs)
     if authority is None:
         return Report(*scored.report)
-    from rag_eval.governance.policy_review import review
+    from rag_eval.governance import review
 
     return Report(*review(scored, authority, options))

@@ -15,7 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from rag_eval.api import Report
-    from rag_eval.run.options import Options
+    from rag_eval.run import Options
 
 _FILES = {
     "gold": "the gold set, instead of the one in the gates file",
@@ -155,7 +155,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 def _options(config: pytest.Config) -> Options:
     from rag_eval.common.paths import nearest_gates, usual_gates
-    from rag_eval.run.options import Options
+    from rag_eval.run import Options
 
     root = os.path.relpath(config.rootpath)
     folder = "" if root == os.curdir else root

@@ -15,7 +15,7 @@ import pytest
 from e2e.pull import git
 from e2e.runner import TOKEN, strangers
 from fake_github import Fault
-from rag_eval.github.api import BOT
+from rag_eval.github import BOT
 from seams import parse_marker
 from sshkeys import Keys
 

@@ -11,7 +11,7 @@ import pytest
 from e2e.engine import installed
 from e2e.trim_openapi import PATHS
 from gitrepo import Repo
-from rag_eval.github.api import BOT
+from rag_eval.github import BOT
 from rag_eval.github.posting import Annotation, post, publish_check
 from seams import GitHub, GitHubError, Network, marker
 

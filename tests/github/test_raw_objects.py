@@ -9,7 +9,7 @@ import pytest
 
 from gitrepo import Repo
 from rag_eval.git.snapshots import CommitTree, object_id
-from rag_eval.github.api import commit_bytes, tree_bytes
+from rag_eval.github import commit_bytes, tree_bytes
 from seams import GitHub, GitHubError, Network
 
 

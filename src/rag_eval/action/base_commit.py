@@ -10,23 +10,19 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.errors import RagEvalError, UsageError
 from rag_eval.git.plumbing import Git, GitError, GitTimeout
 from rag_eval.git.snapshots import NOTHING, CommitTree, is_object_id, parents
+from rag_eval.github import GitHub
 from rag_eval.github.http_client import text_at
-from rag_eval.gold.signoff_identity import approvals, authors
-from rag_eval.run.authority import Authority
+from rag_eval.gold.signoff_identity import Author, SignoffPolicy, approvals, authors
+from rag_eval.run.authority import Authority, Signoff, WorkTree
 
-if TYPE_CHECKING:
-    from rag_eval.github.api import GitHub
-    from rag_eval.gold.signoff_identity import Author, SignoffPolicy
-    from rag_eval.run.authority import Signoff, WorkTree
-
-    History: TypeAlias = "ApiHistory | GitHistory"
-    """Commits of a repository by their ids, and by name where names can be trusted."""
+History: TypeAlias = "ApiHistory | GitHistory"
+"""Commits of a repository by their ids, and by name where names can be trusted."""
 
 _QUEUE = re.compile(r"refs/heads/gh-readonly-queue/(.+)/pr-([0-9]+)-([0-9a-f]{40,64})")
 _PULL, _TARGET = ("pull_request", "pull_request_review"), "pull_request_target"

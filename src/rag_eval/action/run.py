@@ -11,13 +11,14 @@ from contextlib import suppress
 from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rag_eval import api
 from rag_eval.action.base_commit import ApiHistory, GitHistory, authority, head_of, people_of
 from rag_eval.action.runner import (
     SUMMARY_BYTES,
     ActionInputs,
+    Runner,
     annotation,
     announce,
     append_text,
@@ -29,28 +30,22 @@ from rag_eval.action.runner import (
     real_path,
     report_folder,
 )
+from rag_eval.analysis import Report
 from rag_eval.common.escaping import log_line, quantity
 from rag_eval.common.guard import OUT_OF_MEMORY, is_out_of_memory
 from rag_eval.common.paths import usual_gates
 from rag_eval.common.writing import write_together
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, RagEvalError, UsageError
-from rag_eval.github import posting
-from rag_eval.github.api import GitHub, Network
-from rag_eval.github.posting import Annotation, CommentBody, marker
+from rag_eval.github import GitHub, Network, posting
+from rag_eval.github.posting import Annotation, CommentBody, Posted, marker
+from rag_eval.gold.signoff_identity import Author, SignoffPolicy
 from rag_eval.rendering import RENDERERS, files, markdown, render, summary
 from rag_eval.rendering.data_formats import of_findings, of_gates, of_questions
-from rag_eval.run.authority import WorkTree
-from rag_eval.run.details import details_of
-from rag_eval.run.options import Options
+from rag_eval.run import Options
+from rag_eval.run.authority import Authority, WorkTree
+from rag_eval.run.single_cases import details_of
 
-if TYPE_CHECKING:
-    from rag_eval.action.runner import Runner
-    from rag_eval.analysis import Report
-    from rag_eval.github.posting import Posted
-    from rag_eval.gold.signoff_identity import Author, SignoffPolicy
-    from rag_eval.run.authority import Authority
-
-    Connect = Callable[[str, str, str], GitHub]
+Connect = Callable[[str, str, str], GitHub]
 
 _CORE = ("precision", "chr", "under_refusal", "over_refusal", "answered_rate", "mrr")
 

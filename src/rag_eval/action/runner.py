@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.action.base_commit import Trigger
 from rag_eval.analysis import CiRun
@@ -25,6 +25,7 @@ from rag_eval.github.posting import (
     LONGEST_MESSAGE,
     MODES,
     Annotation,
+    Mode,
     attempt,
     default_comment_id,
     is_comment_id,
@@ -32,11 +33,8 @@ from rag_eval.github.posting import (
 )
 from rag_eval.readers.problems import Unreadable
 from rag_eval.readers.source import RELATIVE, open_regular
-from rag_eval.run.options import as_cutoffs
-
-if TYPE_CHECKING:
-    from rag_eval.github.posting import Mode
-    from rag_eval.run.authority import Signoff
+from rag_eval.run import as_cutoffs
+from rag_eval.run.authority import Signoff
 
 _MOST_EVENT = 64 << 20
 """Bytes of an event file: GitHub sends no event of more than 25 MB."""

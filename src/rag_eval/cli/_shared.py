@@ -20,7 +20,7 @@ from rag_eval.errors import UsageError
 if TYPE_CHECKING:
     from rag_eval.analysis import Report
     from rag_eval.rendering.explanation import Details
-    from rag_eval.run.options import Options
+    from rag_eval.run import Options
 
 STDIN = "<stdin>"
 INLINE_GATES = "--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init"
@@ -34,7 +34,7 @@ TEMPLATES = Path(__file__).parents[1] / "templates"
 
 def input_options(args: argparse.Namespace) -> Options:
     """Return the files and cutoffs that the options of :meth:`Parser.add_inputs` name; ``-`` is read from stdin."""
-    from rag_eval.run.options import Options
+    from rag_eval.run import Options
 
     stdin = [name for name in ("gold", "trace") if getattr(args, name) == "-"]
     if len(stdin) > 1:

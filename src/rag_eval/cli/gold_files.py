@@ -46,9 +46,9 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import read_json
 from rag_eval.readers.signoff_record import HashChange
 from rag_eval.readers.source import PACKED, Reader
+from rag_eval.run import Options
 from rag_eval.run.authority import WorkTree
 from rag_eval.run.inputs import open_policy, read_inputs
-from rag_eval.run.options import Options
 from rag_eval.run.scored import rescore_on, score_run
 
 _FINDINGS, _ROWS, _TEXT, _FLIPS = 100, 20, 60, 10

@@ -32,7 +32,7 @@ from rag_eval.errors import PASSED, MissingExtra
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.rendering import render
-from rag_eval.run.options import Options
+from rag_eval.run import Options
 
 PRESETS = {
     "reference": "four gates on precision, citations and refusals, and retrieval as a warning",

@@ -11,15 +11,14 @@ import argparse
 import os
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.common.escaping import log_line, quoted
 from rag_eval.common.paths import GATES_FILES
 from rag_eval.common.version import __version__
 from rag_eval.errors import UsageError
 
-if TYPE_CHECKING:
-    Group = argparse._ArgumentGroup
+Group = argparse._ArgumentGroup
 
 COMMANDS = {
     "demo": "score the packaged example and show where to go next",
@@ -285,7 +284,7 @@ def whole(minimum: int, maximum: int = 999_999_999) -> Callable[[str], int]:
 
 def cutoffs(text: str) -> tuple[int, ...]:
     """Parse ``1,3,5`` into numbers, ascending, each once."""
-    from rag_eval.run.options import as_cutoffs  # loads the engines' options and JSON
+    from rag_eval.run import as_cutoffs  # loads the engines' options and JSON
 
     try:
         return as_cutoffs(int(part) for part in text.split(","))

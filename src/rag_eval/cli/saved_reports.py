@@ -20,8 +20,7 @@ from rag_eval.common.escaping import quantity
 from rag_eval.common.paths import nearest_gates
 from rag_eval.common.writing import write_together
 from rag_eval.errors import PASSED, InputError, UsageError
-from rag_eval.github import posting
-from rag_eval.github.api import GitHub, Network
+from rag_eval.github import GitHub, Network, posting
 from rag_eval.metrics import find, measure
 from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.problems import ProblemCollector
@@ -40,7 +39,7 @@ from rag_eval.rendering.comparison import render_repeats
 from rag_eval.rendering.history import badges
 from rag_eval.rendering.history import render as render_history
 from rag_eval.rendering.html import comparison_page, history_page, repeats_page
-from rag_eval.run.options import Options
+from rag_eval.run import Options
 from rag_eval.run.run_comparison import check_number_of_runs, compare_columns, read_runs, repeats_of, systems_of
 
 # compare

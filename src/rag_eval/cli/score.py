@@ -27,7 +27,7 @@ from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.readers.gold_file import read_gold_as
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.run.options import Options, headline
+from rag_eval.run import Options, headline
 from rag_eval.scoring import QuestionIndex, reference
 
 # Functions import modules that load the metrics: `--format scores` and `--help` start in half the time.
@@ -92,7 +92,7 @@ def _score(args: argparse.Namespace) -> int:
         return _print_scores(args, options, inline)
     from rag_eval import api
     from rag_eval.gates.questions import FIELDS, gold_fields
-    from rag_eval.run.details import details_of, save_failed
+    from rag_eval.run.single_cases import details_of, save_failed
 
     options = options._replace(by=gold_fields(args.by) if args.by else ())
     has_html = args.out or args.format == "html"

@@ -11,13 +11,14 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import quote, unquote
 
 from rag_eval.analysis.judging import rejudge_same_gates
 from rag_eval.common.escaping import log_line, one_line, quoted
 from rag_eval.contract import Limits
 from rag_eval.errors import InputError, Problem, UsageError
+from rag_eval.github import CheckRun, Comment, GitHub, OpenPull
 from rag_eval.github.http_client import GitHubError, text_at
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import check_gates, checked_report, read_report
@@ -25,10 +26,7 @@ from rag_eval.readers.source import Reader
 from rag_eval.rendering import markdown
 from rag_eval.rendering.data_formats import in_repository
 
-if TYPE_CHECKING:
-    from rag_eval.github.api import CheckRun, Comment, GitHub, OpenPull
-
-    Action = Literal["created", "updated", "unchanged", "skipped"]
+Action = Literal["created", "updated", "unchanged", "skipped"]
 
 Mode = Literal["always", "on-change", "on-failure", "off"]
 MODES: tuple[Mode, ...] = get_args(Mode)

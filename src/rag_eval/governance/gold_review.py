@@ -33,9 +33,9 @@ from rag_eval.readers.gold_file import GoldSet, StoredGold, stored_gold_set
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.run_file import sidecar_of
 from rag_eval.readers.source import PACKED
+from rag_eval.run import Options
 from rag_eval.run.authority import Authority
 from rag_eval.run.base_policy import gates_about, gold_named_by, stored_at
-from rag_eval.run.options import Options
 from rag_eval.run.scored import ScoredRun, rescore, rescore_on
 
 RULES = tuple(

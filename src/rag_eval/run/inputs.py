@@ -17,7 +17,7 @@ from rag_eval.readers.gold_file import GoldSet, read_gold_set
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.run_file import read_sidecar, sidecar_of
 from rag_eval.readers.source import Reader
-from rag_eval.run.options import Options, headline
+from rag_eval.run import Options, headline
 
 if TYPE_CHECKING:
     from rag_eval.run.authority import Authority
