@@ -20,7 +20,7 @@ from rag_eval.stats import intervals, power, special
 from rag_eval.stats.intervals import clopper_pearson, interval, percentile_ranks
 from rag_eval.stats.paired import above_percentile, mcnemar, mean_difference, paired_p, sign_flip
 from rag_eval.stats.power import cases_needed, minimum_effect
-from rag_eval.stats.special import log_binomial, normal_quantile, student_upper
+from rag_eval.stats.probability import log_binomial, normal_quantile, student_upper
 
 PAGE = Path(__file__).parents[2] / "docs" / "internals" / "statistics.md"
 BEGIN, END = "<!-- measured: bench/statistics/coverage.py -->\n", "<!-- end -->"

@@ -18,7 +18,7 @@ from cases import ROOT, gold_row, write_rows
 from garbage.kinds import KINDS
 from gitrepo import SOURCE, Repo, command_on_path
 from rag_eval.cli._shared import repository_root
-from rag_eval.gold.inventory import TAG, digest
+from rag_eval.gold.signoff import TAG, manifest_digest
 from reading import gold as good_gold
 from reading import jsonl
 from reading import trace as good_trace
@@ -292,7 +292,7 @@ def test_freeze_writes_what_sign_off_signed(repo):
     assert [item["name"] for item in value["records"]] == repo.records()
     assert value["records"][0]["sha256"][:8] == repo.records()[0][-13:-5]
     assert value["sha256"] == hashlib.sha256((repo.path / GOLD).read_bytes()).hexdigest()
-    assert value["digest"] == digest(value["items"].values())
+    assert value["digest"] == manifest_digest(value["items"].values())
     assert repo.run("rag-eval", "validate", MANIFEST) == (0, f"{MANIFEST}: valid, a freeze file\n")
 
 
@@ -462,7 +462,7 @@ def test_plain_tags_are_taken_by_the_command_and_by_the_schema(tag):
 
 def test_the_digest_does_not_hang_on_the_order_of_items():
     hashes = [f"sha256:{n:064x}" for n in range(5)]
-    assert digest(hashes) == digest(hashes[::-1]) != digest(hashes[1:])
+    assert manifest_digest(hashes) == manifest_digest(hashes[::-1]) != manifest_digest(hashes[1:])
 
 
 def test_freeze_loads_nothing_heavy(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from cases import gold_row, trace_row, write_rows
 from rag_eval import api
-from rag_eval.gold.signoff import digest
+from rag_eval.contract import item_hash
 from rag_eval.readers.gold_file import sources
 
 ROWS = [gold_row(qid=f"Q{i}", question=f"Wie groß ist {i}?") for i in range(3)]
@@ -38,12 +38,12 @@ def test_each_item_has_the_hash_that_sign_off_gives_it(tmp_path, form, packed):
     trace = write_rows(tmp_path / "trace.jsonl", [trace_row(qid=row["qid"], answer="not in context") for row in ROWS])
     report = api.score(gold, trace)
     assert [case.qid for case in report.questions] == ["Q0", "Q1", "Q2"]
-    assert [case.gold_sha256 for case in report.questions] == [digest(item) for _, item in sources(blob)]
+    assert [case.gold_sha256 for case in report.questions] == [item_hash(item) for _, item in sources(blob)]
 
 
 @pytest.mark.parametrize("form", ["lines", "an array"])
 def test_a_check_out_with_other_line_ends_has_the_same_hashes(form):
     def hashes(blob):
-        return [digest(item) for _, item in sources(blob)]
+        return [item_hash(item) for _, item in sources(blob)]
 
     assert hashes(FORMS[form].replace(b"\n", b"\r\n")) == hashes(FORMS[form])

@@ -15,7 +15,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from rag_eval.analysis.judging import cases_required
 from rag_eval.stats.intervals import clopper_pearson, interval, mean_upper_bound, percentile_ranks, small_sample
-from rag_eval.stats.special import (
+from rag_eval.stats.probability import (
     beta_cdf,
     beta_quantile,
     binomial_tail,

@@ -19,7 +19,7 @@ from rag_eval.scoring.aggregations import aggregate, confidence_interval, differ
 from rag_eval.stats import agreement
 from rag_eval.stats.intervals import clopper_pearson
 from rag_eval.stats.paired import Units, permutation_p
-from rag_eval.stats.special import beta_quantile
+from rag_eval.stats.probability import beta_quantile
 from seams import FOLDS, measure, tally
 
 TIED = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0])

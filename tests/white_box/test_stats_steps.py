@@ -7,7 +7,7 @@ import pytest
 from rag_eval.stats.intervals import _weighted_quantile, clopper_pearson
 from rag_eval.stats.paired import mcnemar
 from rag_eval.stats.power import _significant
-from rag_eval.stats.special import normal_quantile
+from rag_eval.stats.probability import normal_quantile
 
 
 @pytest.mark.parametrize(("hits", "n"), [(0, 10), (5, 10), (27, 30), (50, 100), (990, 1000)])

@@ -24,7 +24,7 @@ from rag_eval.collecting.systems import CommandSystem, FunctionSystem, HttpSyste
 from rag_eval.common.escaping import one_line, quantity
 from rag_eval.common.paths import shell_line
 from rag_eval.common.version import __version__
-from rag_eval.common.writing import json_line, write_files, write_json, write_rows
+from rag_eval.common.files import json_line, write_files, write_json, write_rows
 from rag_eval.contract import Gold
 from rag_eval.errors import CANNOT_JUDGE, PASSED, MissingExtra, UsageError
 from rag_eval.gates.questions import in_suite, suite_named
@@ -37,7 +37,7 @@ from rag_eval.readers.packed_tables import parquet_records
 from rag_eval.readers.problems import Unreadable
 from rag_eval.readers.source import Reader, checked_reader
 from rag_eval.readers.yaml_file import read_mapping
-from rag_eval.stats.sampling import hash_order, proportional_counts
+from rag_eval.stats.probability import hash_order, proportional_counts
 
 Row = dict[str, Any]
 

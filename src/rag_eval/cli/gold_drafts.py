@@ -20,7 +20,7 @@ from rag_eval.cli.gold_signoff import run_signoff
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import nearest_gates, shell_line
-from rag_eval.common.writing import with_line, write_data, write_rows
+from rag_eval.common.files import with_line, write_data, write_rows
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.errors import PASSED, RagEvalError, UsageError
 from rag_eval.git.plumbing import Git, GitError
@@ -33,7 +33,7 @@ from rag_eval.readers.source import checked_reader
 from rag_eval.run import Options
 from rag_eval.run.inputs import open_policy
 from rag_eval.scoring import plain_question
-from rag_eval.stats.sampling import hash_order
+from rag_eval.stats.probability import hash_order
 
 Row = dict[str, Any]
 DRAFTS = "eval/drafts.jsonl"

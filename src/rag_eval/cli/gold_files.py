@@ -24,8 +24,8 @@ from rag_eval.cli.gold_signoff import BASE_HELP, capped, counted, states_since, 
 from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import markdown, one_line, quantity, quoted
 from rag_eval.common.paths import from_here, nearest_gates, shell_line
-from rag_eval.common.reading import Digests
-from rag_eval.common.writing import write_data, write_json
+from rag_eval.common.files import Digests
+from rag_eval.common.files import write_data, write_json
 from rag_eval.contract import DEFAULT_TRACE, Chunk
 from rag_eval.contract.records import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, RagEvalError, UsageError

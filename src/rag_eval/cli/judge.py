@@ -18,7 +18,7 @@ from rag_eval.cli.collect import add_pace, note_interruption, pace, progress
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.collecting import Journal, collect
 from rag_eval.common.escaping import quantity, quoted
-from rag_eval.common.writing import write_rows
+from rag_eval.common.files import write_rows
 from rag_eval.contract import Judge, Limits
 from rag_eval.errors import GATE_FAILED, PASSED, UsageError
 from rag_eval.gates import Policy
@@ -28,7 +28,7 @@ from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.source import checked_reader
 from rag_eval.run.inputs import read_gates_policy
-from rag_eval.stats.sampling import hash_order
+from rag_eval.stats.probability import hash_order
 
 Row = dict[str, Any]
 

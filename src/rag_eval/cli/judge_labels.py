@@ -19,7 +19,7 @@ from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import json_text, quantity, quoted
 from rag_eval.common.paths import nearest_gates, shell_line
 from rag_eval.common.version import __version__
-from rag_eval.common.writing import with_line, write, write_data
+from rag_eval.common.files import with_line, write, write_data
 from rag_eval.contract import SCORE_OF, SCORES, Judge, digest_of
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.gates import Calibration, Policy

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from msgspec import Struct
 
-from rag_eval.common.reading import SILENT, Digests, Watched
+from rag_eval.common.files import SILENT, Digests, Watched
 from rag_eval.contract import Limits, Trace
 from rag_eval.engines import DEFAULT_EXECUTION, ENGINES, ExecutionOptions
 from rag_eval.errors import UsageError

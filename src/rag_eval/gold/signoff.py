@@ -1,4 +1,4 @@
-"""Sign-off of gold: which items changed, and whether new records cover every change.
+"""Sign-off of gold: which items changed, whether new records cover every change, and the manifest of a release.
 
 A record is bound to the content of items, not to commits or files, so it survives squash, rebase and merges of
 unrelated items. An item's hash is the sha256 of its exact line in the git blob, without the line ending (LF or CRLF)
@@ -6,16 +6,19 @@ and without the byte order mark of the file. The JSON-array form has no lines: t
 source text of the element, from its first to its last byte, with LF for CRLF between them.
 
 :mod:`rag_eval.gold.signoff_identity` decides which records count, by the signer and the level that the policy requires.
+A manifest hashes items as sign-off does. It has no date and no author: the same gold and the same records give the same
+bytes.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import shell_line
-from rag_eval.contract import item_hash as digest
+from rag_eval.contract import item_hash
 from rag_eval.errors import Finding, Problem
 from rag_eval.gold import signoff_identity
 from rag_eval.gold.signoff_identity import NO_PROOF, Proof, SignoffPolicy
@@ -23,6 +26,9 @@ from rag_eval.readers.signoff_record import LONGEST_QID, HashChange, Record
 
 Edge = tuple[str | None, str | None, bool]
 
+MANIFEST_VERSION = 1
+TAG = r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])){0,63}"
+"""A tag is a file's name: it begins with a letter or digit, does not end with a dot, and has no two dots in a row."""
 _SHOWN = 10
 
 
@@ -93,7 +99,7 @@ def read_items(
         elif qid in by_qid:
             wrong = f"the qid {quoted(qid)} is already used on line {by_qid[qid].line}", unique
         else:
-            by_qid[qid] = SignoffItem(digest(source), row[asks], row["answerable"], line, row)
+            by_qid[qid] = SignoffItem(item_hash(source), row[asks], row["answerable"], line, row)
             continue
         problems.append(Problem(file, line, "", *wrong))
     return by_qid, problems
@@ -327,3 +333,44 @@ def _breach(change: HashChange, code: str, base: Side, head: Side, policy: Signo
     message = f"item {quoted(change.qid)} was {change.verb}{' ' if code == 'mutation' else ', '}{what}"
     fix = f"{advice.sign} --mutates" if code == "mutation" else advice.sign
     return Finding(code, "error", message, fix, policy.gold, item.line if item else 0)
+
+
+def freeze(tag: str, sha256: str, head: Side, policy: SignoffPolicy) -> tuple[dict[str, Any], list[str]]:
+    """Return the manifest of a gold set, and the items that no record signs in their current form.
+
+    ``sha256`` is the hex digest of its file as it is stored.
+    """
+    missing = [change.qid for change in unsigned(head, policy)]
+    answerable = sum(item.answerable for item in head.items.values())
+    hashes = {qid: head.items[qid].hash for qid in sorted(head.items)}
+    records = sorted(records_of_gold(head.records, policy).items())
+    manifest = {
+        "v": MANIFEST_VERSION,
+        "tag": tag,
+        "dataset": policy.dataset,
+        "gold": policy.gold,
+        "sha256": sha256,
+        "digest": manifest_digest(hashes.values()),
+        "counts": {"items": len(hashes), "answerable": answerable, "unanswerable": len(hashes) - answerable},
+        "signed": f"{len(hashes) - len(missing)} of {len(hashes)}",
+        "records": [
+            {"name": record.name, "sha256": hashlib.sha256(record.text.encode()).hexdigest()} for _, record in records
+        ],
+        "items": hashes,
+    }
+    return manifest, sorted(missing)
+
+
+def manifest_digest(hashes: Iterable[str]) -> str:
+    """Return one hash of all items in any order: the sha256 of their sorted hashes, each with a line feed."""
+    lines = "".join(f"{item}\n" for item in sorted(hashes))
+    return f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
+
+
+def manifest_fault(manifest: Mapping[str, Any], tag: str) -> str:
+    """Describe the fault of a manifest that is valid under its schema, empty if it has none."""
+    if manifest["tag"] != tag:
+        return f"is the manifest of another tag, {quoted(manifest['tag'])}"
+    if manifest["digest"] != manifest_digest(manifest["items"].values()):
+        return "was edited: its digest does not match its items"
+    return ""

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.common.escaping import one_line, quoted, quoted_name
-from rag_eval.common.reading import Digests
+from rag_eval.common.files import Digests
 from rag_eval.contract import (
     SCORE_OF,
     SCORES,

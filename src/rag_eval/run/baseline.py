@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rag_eval.analysis import Earlier, Report
 from rag_eval.analysis.baseline import Compared
 from rag_eval.common.escaping import quantity, quoted, some
-from rag_eval.common.reading import by_line_ends
+from rag_eval.common.files import by_line_ends
 from rag_eval.contract import Limits
 from rag_eval.errors import Finding, InputError, Problem
 from rag_eval.gates import MARGINS, Policy

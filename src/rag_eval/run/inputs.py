@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval.common.reading import Digests
+from rag_eval.common.files import Digests
 from rag_eval.contract import Gold, Limits
 from rag_eval.engines import ExecutionOptions
 from rag_eval.gates import REFERENCE_GATES, Policy

@@ -13,7 +13,7 @@ from rag_eval.analysis import Context, Earlier, Input, Report
 from rag_eval.analysis.judging import build_report, evidence_of
 from rag_eval.cases import ABSENT, REFUSED, UNRETRIEVED, Case
 from rag_eval.cases.ranking import evidence_level
-from rag_eval.common.reading import by_line_ends
+from rag_eval.common.files import by_line_ends
 from rag_eval.contract import Trace
 from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import Finding
@@ -26,7 +26,7 @@ from rag_eval.readers.run_file import sidecar_of
 from rag_eval.run.inputs import Inputs, read_run_json
 from rag_eval.scoring import QuestionIndex, Scorecard, other_question
 from rag_eval.scoring.case_scorer import metric_scorer
-from rag_eval.stats.sampling import sample_positions
+from rag_eval.stats.probability import sample_positions
 
 RunJson = Mapping[str, Any] | None
 _SAMPLE = 150

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rag_eval.stats import intervals
 from rag_eval.stats.intervals import CONFIDENCE, Interval, Question
-from rag_eval.stats.special import student_upper
+from rag_eval.stats.probability import student_upper
 
 _NONE = 1e-12  # a variance that is only rounding
 _FEWEST = 3  # units

@@ -21,7 +21,7 @@ from math import cbrt, fsum, hypot, inf, log, sqrt
 from operator import mul, truediv
 from typing import NamedTuple, TypeVar
 
-from rag_eval.stats.special import beta_quantile, binomial_tail, normal_quantile, student_upper
+from rag_eval.stats.probability import beta_quantile, binomial_tail, normal_quantile, student_upper
 from rag_eval.stats.tally import DECIMALS
 
 UnitTotals = Mapping[tuple[float, int], int]

@@ -25,7 +25,7 @@ from struct import unpack
 from typing import Any, NamedTuple
 
 from rag_eval.stats.intervals import UNIT, Ends, Interval, interval, rounded_end
-from rag_eval.stats.special import binomial_tail
+from rag_eval.stats.probability import binomial_tail
 from rag_eval.stats.tally import DECIMALS
 
 Pair = tuple[float | None, float | None]

@@ -18,7 +18,7 @@ from itertools import pairwise
 from math import exp, floor, sqrt
 
 from rag_eval.stats.intervals import interval
-from rag_eval.stats.special import beta_quantile, binomial_tail, log_binomial
+from rag_eval.stats.probability import beta_quantile, binomial_tail, log_binomial
 
 POWER = 0.8
 _NOISE_CONFIDENCE = 0.8
