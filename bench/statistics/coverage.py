@@ -16,7 +16,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from rag_eval.stats import intervals, power, special
+from rag_eval.stats import intervals, power, probability
 from rag_eval.stats.intervals import clopper_pearson, interval, percentile_ranks
 from rag_eval.stats.paired import above_percentile, mcnemar, mean_difference, paired_p, sign_flip
 from rag_eval.stats.power import cases_needed, minimum_effect
@@ -200,7 +200,7 @@ def best(function):
 
 def forget():
     """What is remembered from one call to the next would be timed in place of the work."""
-    for module in (intervals, power, special):
+    for module in (intervals, power, probability):
         for remembers in vars(module).values():
             if hasattr(remembers, "cache_clear"):
                 remembers.cache_clear()
