@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.analysis import Report as AnalysisReport
 from rag_eval.common.escaping import quoted
-from rag_eval.common.paths import nearest_gates
 from rag_eval.common.files import write
+from rag_eval.common.paths import nearest_gates
 from rag_eval.errors import MissingExtra, Problem, UsageError
 from rag_eval.gates.questions import gold_fields
 from rag_eval.metrics import single_score

@@ -131,7 +131,7 @@ def test_a_signal_leaves_one_set_of_reports(run, after):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     script = f"""
 import os, pathlib, signal, sys
-from rag_eval.common import writing
+from rag_eval.common import files
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup leaves it ignored
 count, replace = 0, pathlib.Path.replace
 def counted(self, target):
@@ -142,7 +142,7 @@ def counted(self, target):
     return replace(self, target)
 pathlib.Path.replace = counted
 texts = [(path.name, "new") for path in pathlib.Path(sys.argv[1]).iterdir()]
-writing.write_together(pathlib.Path(sys.argv[1]), texts)
+files.write_together(pathlib.Path(sys.argv[1]), texts)
 """
     done = subprocess.run([sys.executable, "-c", script, str(folder)], capture_output=True)
     assert done.returncode == -signal.SIGHUP

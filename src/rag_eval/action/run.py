@@ -32,9 +32,9 @@ from rag_eval.action.runner import (
 )
 from rag_eval.analysis import Report
 from rag_eval.common.escaping import log_line, quantity
+from rag_eval.common.files import write_together
 from rag_eval.common.guard import OUT_OF_MEMORY, is_out_of_memory
 from rag_eval.common.paths import usual_gates
-from rag_eval.common.files import write_together
 from rag_eval.errors import CANNOT_JUDGE, GATE_FAILED, PASSED, InputError, RagEvalError, UsageError
 from rag_eval.github import GitHub, Network, posting
 from rag_eval.github.posting import Annotation, CommentBody, Posted, marker

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.common.escaping import json_text, log_line
-from rag_eval.common.paths import nearest_gates
 from rag_eval.common.files import write_together
+from rag_eval.common.paths import nearest_gates
 from rag_eval.errors import UsageError
 
 if TYPE_CHECKING:

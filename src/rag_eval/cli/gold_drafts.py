@@ -19,8 +19,8 @@ from rag_eval.cli.gold_files import json_lines
 from rag_eval.cli.gold_signoff import run_signoff
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import one_line, quantity, quoted
-from rag_eval.common.paths import nearest_gates, shell_line
 from rag_eval.common.files import with_line, write_data, write_rows
+from rag_eval.common.paths import nearest_gates, shell_line
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.errors import PASSED, RagEvalError, UsageError
 from rag_eval.git.plumbing import Git, GitError

@@ -26,8 +26,8 @@ from rag_eval.cli._shared import (
 )
 from rag_eval.cli.parser import Parser, build_parser
 from rag_eval.common.escaping import quantity, quoted
-from rag_eval.common.paths import GATES_FILES, from_here, shell_line, shipped
 from rag_eval.common.files import write
+from rag_eval.common.paths import GATES_FILES, from_here, shell_line, shipped
 from rag_eval.errors import PASSED, MissingExtra
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader

@@ -12,8 +12,8 @@ from rag_eval.analysis import Report
 from rag_eval.analysis.history import Repeats, gated_metrics, repeats
 from rag_eval.analysis.runs import Column, SideBySide, labels_are_comparable, shared, side_by_side
 from rag_eval.common.escaping import quantity, quoted
-from rag_eval.common.paths import nearest_gates
 from rag_eval.common.files import Digests
+from rag_eval.common.paths import nearest_gates
 from rag_eval.errors import UsageError
 from rag_eval.gates.questions import Question
 from rag_eval.readers.report_file import check_scores, read_report
