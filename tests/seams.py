@@ -11,14 +11,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_eval import api
+from rag_eval import REPOSITORY, api
 from rag_eval.action.run import action
 from rag_eval.analysis.judging import judge, judge_all, with_verdict
 from rag_eval.cases import GOOD, MEANING, Case, label
 from rag_eval.cli import main
 from rag_eval.cli.init import PRESETS
 from rag_eval.cli.parser import COMMANDS, build_parser
-from rag_eval.common.version import REPOSITORY
 from rag_eval.contract import Gold, Grounding, Safety, Settings, Trace
 from rag_eval.engines import ExecutionOptions
 from rag_eval.errors import InputError, MissingExtra, Problem, RagEvalError, UsageError

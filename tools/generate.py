@@ -15,8 +15,8 @@ from gates_schema import gates_schema
 from refusal_words import index_file, required_words
 from release import examples, with_name
 
+from rag_eval import REPOSITORY, __version__
 from rag_eval.cli.parser import build_parser
-from rag_eval.common.version import REPOSITORY, __version__
 from rag_eval.metrics import ALIASES, METRICS, PERSPECTIVES, Metric, range_in_words, score_in_words
 from rag_eval.rendering.explanation import Example
 from rag_eval.scoring.aggregations import values_in_words

@@ -32,7 +32,7 @@ _EXAMPLES = (
 _SITE = re.compile(r"https://[\w-]+\.github\.io/[\w.-]+(?=/schemas/)")
 _OWNERS = re.compile(r"@[\w.-]+(/maintainers)\b")
 _NAME = re.compile(r'^REPOSITORY = "([^"]+)"$', re.MULTILINE)
-_VERSION_FILE = ROOT / "src/rag_eval/common/version.py"
+_VERSION_FILE = ROOT / "src/rag_eval/__init__.py"
 
 
 def examples() -> list[Path]:
@@ -86,7 +86,7 @@ def rename(repository: str) -> None:
 
 
 def version_of(text: str) -> str:
-    """The version that ``common/version.py`` of the package names."""
+    """The version that package names."""
     return _the_only(_VERSION, text)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 
-from rag_eval.common.version import REPOSITORY
+from rag_eval import REPOSITORY
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig

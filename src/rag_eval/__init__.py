@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_eval.common.version import __version__
-
 if TYPE_CHECKING:
     from rag_eval.api import Report, explain, load_gold, load_traces, render, score, validate
     from rag_eval.errors import InputError, Problem, RagEvalError, UsageError
@@ -36,7 +34,11 @@ __all__ = [
     "validate",
 ]
 
-# Start-up time matters: `import rag_eval` loads only its version, and a public name loads its module at first use.
+__version__ = "1.0.0"
+REPOSITORY = "org/rag-eval-action"
+"""Where the action is released, as OWNER/NAME: a release sets it, and all examples are rendered from it."""
+
+# Start-up time matters: `import rag_eval` loads nothing, and a public name loads its module at first use.
 _HOMES = {
     **dict.fromkeys(("Report", "explain", "load_gold", "load_traces", "render", "score", "validate"), "rag_eval.api"),
     **dict.fromkeys(("RunComparison", "compare"), "rag_eval.run.run_comparison"),

@@ -10,11 +10,11 @@ from math import ceil, floor
 from operator import attrgetter
 from typing import Any
 
+from rag_eval import __version__
 from rag_eval.analysis import Context, Earlier, Report, SliceResult, baseline, has_answers
 from rag_eval.analysis.baseline import Compared, gold_counts
 from rag_eval.analysis.diagnosis import diagnose, limits_of
 from rag_eval.common.escaping import quoted
-from rag_eval.common.version import __version__
 from rag_eval.contract import Gold
 from rag_eval.errors import Finding, Note
 from rag_eval.gates import (

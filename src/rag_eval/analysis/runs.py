@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil, fsum
 from typing import NamedTuple
 
+from rag_eval import __version__
 from rag_eval.analysis.baseline import Flip, flips, gold_counts
 from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quantity, quoted, some
-from rag_eval.common.version import __version__
 from rag_eval.errors import UsageError
 from rag_eval.gates import QUALITY, SPENDING, WEIGHTS, Comparison, Scoring, Statistics
 from rag_eval.gates.evidence import Baseline, RunEvidence, pair_cases

@@ -16,15 +16,15 @@ from typing import Any
 
 from msgspec import convert
 
+from rag_eval import __version__
 from rag_eval.cli._shared import file_bytes, is_sample, now, option_words, print_notes, refuse, refuse_existing
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.collecting import Journal, Pace, collect
 from rag_eval.collecting.request_map import PRESETS, request_map
 from rag_eval.collecting.systems import CommandSystem, FunctionSystem, HttpSystem, System
 from rag_eval.common.escaping import one_line, quantity
-from rag_eval.common.paths import shell_line
-from rag_eval.common.version import __version__
 from rag_eval.common.files import json_line, write_files, write_json, write_rows
+from rag_eval.common.paths import shell_line
 from rag_eval.contract import Gold
 from rag_eval.errors import CANNOT_JUDGE, PASSED, MissingExtra, UsageError
 from rag_eval.gates.questions import in_suite, suite_named

@@ -23,20 +23,19 @@ from rag_eval.cli._shared import option_words, print_lines, print_notes, print_r
 from rag_eval.cli.gold_signoff import BASE_HELP, capped, counted, states_since, unstaged
 from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import markdown, one_line, quantity, quoted
+from rag_eval.common.files import Digests, write_data, write_json
 from rag_eval.common.paths import from_here, nearest_gates, shell_line
-from rag_eval.common.files import Digests
-from rag_eval.common.files import write_data, write_json
-from rag_eval.contract import DEFAULT_TRACE, Chunk
+from rag_eval.contract import DEFAULT_TRACE, Chunk, Gold
 from rag_eval.contract.records import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, RagEvalError, UsageError
+from rag_eval.gates.questions import slices_of
 from rag_eval.git.plumbing import Git
 from rag_eval.git.snapshots import NOTHING, read
 from rag_eval.gold import signoff, signoff_repository
-from rag_eval.gold.inventory import TAG, counts_of, freeze, manifest_fault
 from rag_eval.gold.item_checks import GoldSample
 from rag_eval.gold.lint import GoldFinding, lint, watch
 from rag_eval.gold.relink import Link, Relinker, rewritten
-from rag_eval.gold.signoff import Side, changed_hashes
+from rag_eval.gold.signoff import TAG, Side, changed_hashes, freeze, manifest_fault
 from rag_eval.gold.signoff_repository import GoldStates, Place, packed, policies, sides
 from rag_eval.importers.documents import objects
 from rag_eval.readers.gold_file import StoredGold, read_entries, read_gold, stored_gold_set
@@ -52,6 +51,7 @@ from rag_eval.run.inputs import open_policy, read_inputs
 from rag_eval.run.scored import rescore_on, score_run
 
 _FINDINGS, _ROWS, _TEXT, _FLIPS = 100, 20, 60, 10
+_COUNTED_FIELDS = ("category", "difficulty", "query_type", "multi_hop", "tags")
 
 
 # gold lint
@@ -114,7 +114,7 @@ def run_stats(args: Namespace) -> int:
     reader, policy = open_policy(Options(args.gold, gates="" if args.gold else nearest_gates()))
     entries = read_entries(reader, policy.gold)
     reader.ledger.stop_on_problems()
-    counts = counts_of(entries)
+    counts = _counts(entries)
     attacks = f", {quantity(counts['attacks'], 'safety case')}" if counts["attacks"] else ""
     kinds = f"{counts['answerable']} answerable, {counts['unanswerable']} unanswerable{attacks}"
     lines = [f"{policy.gold}: {quantity(counts['items'], 'item')}, {kinds}."]
@@ -124,6 +124,38 @@ def run_stats(args: Namespace) -> int:
     lines += _table(["field", "items"], [*counts["fields"].items()])
     print_result({"gold": policy.gold, **counts}, lines, args.format)
     return PASSED
+
+
+def _counts(entries: Sequence[tuple[Gold, dict[str, Any]]]) -> dict[str, Any]:
+    """Return the counts of a gold set, largest first; safety cases are neither answerable nor unanswerable."""
+    golds = [gold for gold, _ in entries]
+    counted = [gold for gold in golds if gold.attack is None]
+    answerable = sum(gold.answerable for gold in counted)
+    return {
+        "items": len(golds),
+        "answerable": answerable,
+        "unanswerable": len(counted) - answerable,
+        "attacks": len(golds) - len(counted),
+        "slices": _slice_counts(golds),
+        "fields": _ranked(Counter(name for _, row in entries for name in row)),
+    }
+
+
+def _slice_counts(golds: Sequence[Gold]) -> dict[str, dict[str, dict[str, int]]]:
+    meta = sorted({f"meta.{name}" for gold in golds for name in gold.meta or ()})
+    slices = {}
+    for field in (*_COUNTED_FIELDS, *meta):
+        items, answerable = Counter[str](), Counter[str]()
+        for gold in golds:
+            items.update(parts := slices_of(gold, (field,)))
+            answerable.update(parts if gold.answerable else ())
+        ranked = _ranked(items).items()
+        slices[field] = {part.partition("=")[2]: {"items": n, "answerable": answerable[part]} for part, n in ranked}
+    return {field: values for field, values in slices.items() if values}
+
+
+def _ranked(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
 def _table(headers: list[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:

@@ -10,11 +10,11 @@ from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from rag_eval import REPOSITORY, __version__
 from rag_eval.cli._shared import now, option_words, person, print_lines, print_notes
 from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import GATES_FILES, WINDOWS, shell_line
-from rag_eval.common.version import REPOSITORY, __version__
 from rag_eval.errors import GATE_FAILED, PASSED, Finding, InputError, UsageError
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.git.snapshots import NOTHING, IsFolder, Tree

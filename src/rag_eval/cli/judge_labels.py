@@ -13,13 +13,13 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from rag_eval import __version__
 from rag_eval.cli._shared import ask, now, option_words, person, print_lines, print_notes, refuse_existing
 from rag_eval.cli.judge import USUAL_VERDICTS, prompt_of, recorded
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import json_text, quantity, quoted
 from rag_eval.common.files import with_line, write, write_data
 from rag_eval.common.paths import nearest_gates, shell_line
-from rag_eval.common.version import __version__
 from rag_eval.contract import SCORE_OF, SCORES, Judge, digest_of
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.gates import Calibration, Policy

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from rag_eval import __version__
 from rag_eval.common.escaping import log_line, quoted
 from rag_eval.common.paths import GATES_FILES
-from rag_eval.common.version import __version__
 from rag_eval.errors import UsageError
 
 Group = argparse._ArgumentGroup

@@ -17,8 +17,8 @@ from rag_eval.analysis.judging import rejudge, rejudge_same_gates
 from rag_eval.cli._shared import print_lines, print_notes, refuse, write_report
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import quantity
-from rag_eval.common.paths import nearest_gates
 from rag_eval.common.files import write_together
+from rag_eval.common.paths import nearest_gates
 from rag_eval.errors import PASSED, InputError, UsageError
 from rag_eval.github import GitHub, Network, posting
 from rag_eval.metrics import find, measure

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
+from rag_eval import __version__
 from rag_eval.common.escaping import log_line, quoted
 from rag_eval.common.paths import WINDOWS, misread_names
-from rag_eval.common.version import __version__
 from rag_eval.errors import BUG, CANNOT_JUDGE, InputError, RagEvalError
 
 if TYPE_CHECKING:

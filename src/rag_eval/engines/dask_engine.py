@@ -13,8 +13,8 @@ from hashlib import sha256
 from importlib import import_module
 from typing import Any, BinaryIO
 
+from rag_eval import __version__
 from rag_eval.common.escaping import quoted
-from rag_eval.common.version import __version__
 from rag_eval.engines import ExecutionOptions, work
 from rag_eval.errors import MissingExtra, RagEvalError
 from rag_eval.readers.problems import Unreadable

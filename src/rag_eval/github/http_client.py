@@ -16,8 +16,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
+from rag_eval import __version__
 from rag_eval.common.escaping import one_line, quantity, quoted
-from rag_eval.common.version import __version__
 from rag_eval.errors import MissingExtra, RagEvalError, UsageError
 
 if TYPE_CHECKING:

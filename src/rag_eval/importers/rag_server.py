@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
+from rag_eval import __version__
 from rag_eval.analysis import Input, Report
 from rag_eval.common.escaping import quoted
-from rag_eval.common.version import __version__
 from rag_eval.errors import Note
 from rag_eval.gates import Policy, contract
 from rag_eval.gates.questions import MOST, MetricResult, QuestionList

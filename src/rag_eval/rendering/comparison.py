@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from rag_eval import __version__
 from rag_eval.analysis.history import AllOfK, Repeats
 from rag_eval.analysis.runs import BaseDifference, Cell, Front, Row, SideBySide, Spread, Standing
 from rag_eval.analysis.sensitivity import Move, Probe, Probed, Rate
 from rag_eval.common.escaping import csv_text, json_text, quantity, some, spreadsheet
-from rag_eval.common.version import __version__
 from rag_eval.gates import SPENDING
 from rag_eval.rendering import write_page
 from rag_eval.rendering.document import (

@@ -11,8 +11,8 @@ import msgspec
 from rag_eval.analysis import Report, has_answers
 from rag_eval.cases import Case, label, search_label
 from rag_eval.common.escaping import one_line, quantity, quoted
-from rag_eval.common.paths import shipped
 from rag_eval.common.files import write_data
+from rag_eval.common.paths import shipped
 from rag_eval.contract import Trace
 from rag_eval.errors import UsageError
 from rag_eval.gates.questions import DEFAULT_CUTOFFS, Question

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from rag_eval import __version__
 from rag_eval.analysis import Report, run_date, system_commit
 from rag_eval.analysis.history import Flaky, Point, Repeats, Series
 from rag_eval.analysis.runs import SideBySide
 from rag_eval.cases import GOOD, MEANING, STAGE
 from rag_eval.common.escaping import hypertext, one_line, quantity
-from rag_eval.common.version import __version__
 from rag_eval.contract import MOST
 from rag_eval.gates.evidence import has_several_runs
 from rag_eval.gates.questions import Question
