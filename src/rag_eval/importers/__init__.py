@@ -79,6 +79,7 @@ class Importer(NamedTuple):
 
 IMPORTERS = {name: Importer(**{"tool": form["module"], **form}) for name, form in _TABLE["formats"].items()}
 SPANS: dict[str, dict[str, str]] = _TABLE["spans"]
+FIELDS: dict[str, dict[str, Any]] = read_table("fields.toml", "rag_eval.importers")
 
 
 class ImportInputs(Protocol):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rag_eval.common.escaping import quantity
-from rag_eval.importers import Row, retrieved, spans, unwrap
+from rag_eval.importers import FIELDS, Row, retrieved, spans, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion
 from rag_eval.importers.spans import GENERATION, KINDS, OTHER, RERANKER, RETRIEVER, ROOT, TraceSpan, read_contents
 from rag_eval.importers.unwrap import as_dict, as_id, decoded
@@ -33,49 +33,16 @@ _PROPERTIES = ("traceloop.association.properties.", "ai.telemetry.metadata.")
 _TRULENS = "ai.observability"
 _SIDES = (f"{_TRULENS}.record_root", "traceloop.entity", "haystack.component")
 _SPRING = "db.vector.query"
-_QUERIES = (
-    "gen_ai.retrieval.query.text", f"{_SPRING}.content", f"{_TRULENS}.retrieval.query_text",
-    f"{_TRULENS}.reranking.query_text",
-)  # fmt: skip
-_DOCUMENTS = (
-    "gen_ai.retrieval.documents", f"{_TRULENS}.reranking.output_context_texts",
-    f"{_TRULENS}.retrieval.retrieved_contexts", f"{_SPRING}.response.documents",
-)  # fmt: skip
-_RESULTS = (
-    "output.value", "traceloop.entity.output", "haystack.component.output", "gen_ai.tool.call.result",
-    "tool_response", "ai.toolCall.result", "gen_ai.output.messages",
-)  # fmt: skip
+_QUERIES = FIELDS["attributes"]["queries"]
+_DOCUMENTS = FIELDS["attributes"]["documents"]
+_RESULTS = FIELDS["attributes"]["results"]
 """The outputs of retrievers without documents of a convention, such as tools; ``tool_response`` is of Pydantic AI."""
-_ADK = "gcp.vertex.agent"
-_PYDANTIC = ("pydantic_ai.all_messages", "all_messages_events")
-_AI = {  # of Vercel's AI SDK, Google's ADK, Spring AI, Semantic Kernel and Pydantic AI
-    "input": ("ai.prompt", "ai.prompt.messages", f"{_ADK}.llm_request", "gen_ai.prompt", *_PYDANTIC),
-    "output": (
-        "ai.response.text", "ai.response.object", f"{_ADK}.llm_response", "gen_ai.completion", "final_result",
-        *_PYDANTIC,
-    ),
-}  # fmt: skip
-_MODELS = ("llm.model_name", "gen_ai.response.model", "gen_ai.request.model", f"{_TRULENS}.cost.model", "ai.model.id")
+_AI = FIELDS["attributes"]["ai"]
+_MODELS = FIELDS["attributes"]["models"]
 _COUNT = re.compile(r"llm\.token_count\.|gen_ai\.usage\.|ai\.usage\.|ai\.observability\.cost\.num_")
-_READ = re.compile(
-    r"openinference\.span\.kind|(input|output)\.(value|mime_type)|retrieval\.documents\.|reranker\.(output_documents|model_name)"
-    r"|llm\.(model_name|token_count\.(prompt|completion)$|cost\.total|output_messages\.|input_messages\.)|metadata$"
-    r"|gen_ai\.(operation\.name|retrieval\.(documents|query\.text)|(input|output)\.messages|usage\.(input|output|prompt|completion)_tokens"
-    r"|(request|response)\.model|conversation\.id|prompt(\.|$)|completion(\.|$))|error\.type|session\.id|traceloop\.(span\.kind|entity\.(in|out)put)"
-    r"|ai\.observability\.(span_type|record_root\.(input|output|error)|cost\.(cost|cost_currency|model|num_(prompt|completion)_tokens)$"
-    r"|retrieval\.(query_text|retrieved_contexts)|reranking\.(query_text|output_context_texts))"
-    r"|ai\.(operationId|prompt|prompt\.messages|response\.(text|object)|model\.id|usage\.(prompt|completion|input|output)Tokens)$"
-    r"|db\.vector\.query\.(content|response\.documents)$|spring\.ai\.kind$|pydantic_ai\.all_messages$|all_messages_events$"
-    r"|final_result$|gcp\.vertex\.agent\.llm_re(quest|sponse)$|haystack\.(component\.(type|(in|out)put)$|pipeline\.(in|out)put_data)"
-    r"|(traceloop\.association\.properties|ai\.telemetry\.metadata)\.(session_id|conversation_id|thread_id)$"
-    r"|((traceloop\.association\.properties|ai\.telemetry\.metadata)\.)?(rag_eval\.qid$|qid|question_id|case_id|example_id|reference_example_id|dataset_item_id)$"
-)
+_READ = re.compile("".join(FIELDS["attributes"]["read"]))
 _LANGFUSE = "langfuse.observation."
-_OF_LANGFUSE = {
-    "langfuse.trace.input": "input.value", "langfuse.trace.output": "output.value",
-    f"{_LANGFUSE}type": "openinference.span.kind", f"{_LANGFUSE}input": "input.value",
-    f"{_LANGFUSE}output": "output.value", f"{_LANGFUSE}model.name": "llm.model_name",
-}  # fmt: skip
+_OF_LANGFUSE = FIELDS["attributes"]["of_langfuse"]
 _LANGFUSE_METADATA = re.compile(r"langfuse\.(?:trace|observation)\.metadata\.(.+)")
 
 
@@ -195,7 +162,7 @@ def kind_of(span: TraceSpan, flat: Row) -> str:
         (component.endswith("Generator") or ".do" in str(flat.get("ai.operationId")), GENERATION),
         ("ai.operationId" in flat, ROOT),
         (bool(stated or operation), OTHER),
-        (any(key.startswith(_OF_MODELS) for key in prefixes) or f"{_ADK}.llm_response" in flat, GENERATION),
+        (any(key.startswith(_OF_MODELS) for key in prefixes) or "gcp.vertex.agent.llm_response" in flat, GENERATION),
         (flat.get("traceloop.span.kind") in ("workflow", "agent"), ROOT),
     ):
         if matches:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_eval.common.escaping import quantity, quoted
-from rag_eval.importers import Account, ImportInputs, Row, gold_row, retrieved, unwrap
+from rag_eval.importers import FIELDS, Account, ImportInputs, Row, gold_row, retrieved, unwrap
 from rag_eval.importers.documents import cell_value, objects
 from rag_eval.trace import text_id
 
 Place = tuple[str, int]  # path and line of a record
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", 0)  # 0 and false mean the same as an absent field
-_PAGING = ("meta", "cursors", "cursor", "next_cursor", "page", "size", "total", "parsed_query", "search_cursors")
+_PAGING = FIELDS["conversion"]["paging"]
 _LABELS = (  # in the expected output of a dataset
     *retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS, *unwrap.QID_KEYS, "reference_contexts", "citations",
     "gold_citations", "gold_claim_substr", "answerable",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from rag_eval.importers import Row, gold_row
+from rag_eval.importers import FIELDS, Row, gold_row
 from rag_eval.importers.unwrap import as_dict, as_id
 from rag_eval.trace import text_id
 
@@ -30,9 +30,9 @@ class Dataset(NamedTuple):
     licence: str
     homepage: str
     repository: str  # of the hub that --download requests
-    files: tuple[str, ...]
+    files: list[str]
     convert: Callable[[Any], Iterator[DatasetItem]]
-    keys: tuple[str, ...] = ()  # sets of fields, each of which only its records have
+    keys: Sequence[str] = ()  # sets of fields, each of which only its records have
 
 
 def _gold(
@@ -156,32 +156,11 @@ def natural_questions(record: Any) -> Iterator[DatasetItem]:
     yield DatasetItem(_gold(qid, record["question_text"], answers, list(chunks), answerable=bool(passage)), chunks)
 
 
-DATASETS: dict[str, Dataset] = {
-    "squad_v2": Dataset(
-        "CC BY-SA 4.0", "rajpurkar.github.io/SQuAD-explorer", "rajpurkar/squad_v2",
-        ("squad_v2/validation-00000-of-00001.parquet",), squad,
-        ("title paragraphs", "title context question answers"),
-    ),
-    "hotpotqa": Dataset(
-        "CC BY-SA 4.0", "hotpotqa.github.io", "hotpotqa/hotpot_qa",
-        ("distractor/validation-00000-of-00001.parquet",), hotpotqa, ("supporting_facts context",),
-    ),
-    "msmarco": Dataset(
-        "non-commercial research only (Microsoft)", "microsoft.github.io/msmarco", "microsoft/ms_marco",
-        ("v2.1/validation-00000-of-00001.parquet",), msmarco, ("passages query_type",),
-    ),
-    "qasper": Dataset("CC BY 4.0", "allenai.org/data/qasper", "allenai/qasper", ("qasper-dev-v0.3.json",), qasper,
-        ("full_text qas",),
-    ),
-    "ragbench": Dataset(
-        "CC BY 4.0", "huggingface.co/datasets/galileo-ai/ragbench", "galileo-ai/ragbench",
-        ("covidqa/test-00000-of-00001.parquet",), ragbench,
-    ),
-    "natural-questions": Dataset(
-        "CC BY-SA 3.0", "ai.google.com/research/NaturalQuestions", "google-research-datasets/nq_open",
-        ("nq_open/validation-00000-of-00001.parquet",), natural_questions,
-    ),
-}  # fmt: skip
+_CONVERTERS = (squad, hotpotqa, msmarco, qasper, ragbench, natural_questions)
+DATASETS = {
+    name: Dataset(convert=convert, **fields)
+    for (name, fields), convert in zip(FIELDS["datasets"].items(), _CONVERTERS, strict=True)
+}
 """BEIR sets are read by ``rag-eval import beir``."""
 
 

@@ -7,14 +7,11 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from rag_eval.importers import Row, retrieved, unwrap
+from rag_eval.importers import FIELDS, Row, retrieved, unwrap
 from rag_eval.importers.conversion import Conversion, Draft
 
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
-_READ = """
-    input actual_output expected_output context retrieval_context name source_file additional_metadata metadata
-    custom_column_key_values tags token_cost completion_time trace id test_case_id qid turns
-""".split()
+_READ = FIELDS["deepeval"]["read"]
 _JUDGED = ("metrics_data", "success", "evaluation_cost")
 _JOINED = re.compile(r"deepeval_source=(.*?),deepeval_context=(.*)", re.DOTALL)
 

@@ -16,7 +16,7 @@ import msgspec
 
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.common.paths import shell_line
-from rag_eval.importers import ImportInputs, Row
+from rag_eval.importers import FIELDS, ImportInputs, Row
 from rag_eval.importers.unwrap import as_dict, as_list, decoded
 
 Part = TypeVar("Part")
@@ -30,10 +30,7 @@ _EMPTY_CELLS = ("", "nan", "NaN")  # pandas prints an absent value as nan
 _ARRAY = re.compile(r"array\((\[.*\])(?:, dtype=\w+)?\)", re.DOTALL)  # how numpy prints one
 _LONGEST_CELL = 1 << 20  # characters of a printed Python list or object in a cell
 YAML = re.compile(rb"(?:(?:#|---).*\n|\s)*(?:- |[A-Za-z_][\w -]*:\s)")  # a list, or an object of lists
-_SINGULAR = {
-    "questions": "question", "queries": "query", "answers": "answer", "responses": "response",
-    "true_answers": "ground_truth",
-}  # fmt: skip
+_SINGULAR = FIELDS["documents"]["singular"]
 _DELIMITERS = (b",", b";", b"\t")
 END_OF_ROW = "\n\x1e"  # in the CSV of a workbook, so that its rows are counted, and not the lines of its cells
 BLANK = b" \t\r\n\x1e"

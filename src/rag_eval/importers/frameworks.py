@@ -6,37 +6,21 @@ from typing import Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace, inline_citations
-from rag_eval.importers import Account, ImportInputs, Numbered, Row
+from rag_eval.importers import FIELDS, Account, ImportInputs, Numbered, Row
 from rag_eval.importers.conversion import NOT_READ, Conversion
 from rag_eval.scoring import QuestionIndex
 from rag_eval.trace import STAGES
 
-_IDS = dict.fromkeys(("qid", "id", "test_id", "case_id"), "qid")
-_GOLD = {
-    **_IDS,
-    **dict.fromkeys(("question", "query"), "question"),
-    **dict.fromkeys(("expected_answer", "gold_answer", "reference_answer"), "expected_answer"),
-    **dict.fromkeys(("gold_supports", "supports"), "supports"),
-} | {name: name for name in """
-    answerable category difficulty tags query_type multi_hop required_support_groups recency_conflict_rule
-    gold_claim_substr gold_citations constraints
-""".split()}  # fmt: skip
-_TRACE = {
-    **_IDS,
-    **dict.fromkeys(("q", "question", "query"), "q"),
-    **dict.fromkeys(("chunks", "retrieved_chunks", "retrieved", "context"), "chunks"),
-    **dict.fromkeys(("citations", "references"), "citations"),
-    **dict.fromkeys(("folders", "selected_folders"), "folders"),
-    **dict.fromkeys(("latency_ms", "latency"), "latency_ms"),
-} | {name: name for name in "answer abstained error timed_out confidence folder_mode run usage".split()}
+_GOLD = {name: ours for ours, names in FIELDS["frameworks"]["gold"].items() for name in names}
+_TRACE = {name: ours for ours, names in FIELDS["frameworks"]["trace"].items() for name in names}
 """Field of a test case or a result, and ours; of several the first that is there counts."""
 _BEHAVIOURS = {
     **dict.fromkeys(("answer", "answered", "cite_newer", "acknowledge_both", "cite_both"), True),
     **dict.fromkeys(("abstain", "abstained", "refuse", "refusal", "no_answer", "decline"), False),
 }
 _RULES = ("cite_newer", "acknowledge_both", "cite_both")
-_CHUNK = {"chunk_id": "id", "content": "text", "token_count": "tokens"}
-_STAGES = {"folder_selection": "folder_select", "retrieval": "retrieve", "generation": "generate"}
+_CHUNK = FIELDS["frameworks"]["chunk"]
+_STAGES = FIELDS["frameworks"]["stages"]
 _LISTS = ("tests", "test_cases", "cases", "results")
 _FIX = "Take one of: " + ", ".join(_BEHAVIOURS) + "."
 
@@ -201,19 +185,7 @@ SCHEMAS |= {f"{kind}_labels.jsonl": f"labels-{kind}" for kind in ("retrieval", "
 """The files of a folder, each with the schema of its rows; only the first has to be there."""
 
 # Grades without a prefix are of documents in this form and of chunks in the contract.
-_OF_LABELS = {
-    CASES: {"query": "question", "case_id": "qid", "query_type": "query_type"},
-    "retrieval_labels.jsonl": {
-        "relevant_chunks": "gold_citations", "chunk_relevance_grades": "relevance_grades",
-        "relevant_docs": "relevant_docs", "relevance_grades": "doc_grades",
-    },
-    CONTEXT: {"gold_facts": "gold_facts"},
-    "groundedness_labels.jsonl": {
-        "expected_claims": "expected_claims", "expected_citations": "expected_documents",
-        "forbidden_claims": "forbidden_claims",
-    },
-    PIPELINE: {name: name for name in ("expected_outcome", "required_flags", "forbidden_flags", "min_citations")},
-}  # fmt: skip
+_OF_LABELS = FIELDS["frameworks"]["of_labels"]
 _UNANSWERABLE = ("no_results", "blocked")
 
 

@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from rag_eval.importers import Row, retrieved, spans, unwrap
+from rag_eval.importers import FIELDS, Row, retrieved, spans, unwrap
 from rag_eval.importers.attributes import documents_of, flatten, kind_of
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft, Place
 
 Record = tuple[Place, Row]
-_BOTH = "id name input output metadata latency createdAt updatedAt projectId environment sessionId".split()
-_READ = [*_BOTH, *"""
-    traceId parentObservationId type startTime endTime level statusMessage model usageDetails usage promptTokens
-    completionTokens costDetails totalCost calculatedTotalCost providedModelName isRootObservation eventTs experimentId
-    experimentName experimentItemId latencyMs
-""".split()]  # fmt: skip
-_TOTALS = ("latency", "usage", "inputTokens", "outputTokens", "totalCost")  # of all observations of a trace
-_READ_OF_TRACES = [*_BOTH, *_TOTALS, "timestamp", "public", "bookmarked", "level"]
-_READ_OF_LINKS = "id traceId observationId datasetItemId datasetRunId datasetRunName createdAt updatedAt".split()
+_READ = FIELDS["langfuse"]["read"]
+_TOTALS = FIELDS["langfuse"]["totals"]
+_READ_OF_TRACES = FIELDS["langfuse"]["read_of_traces"]
+_READ_OF_LINKS = FIELDS["langfuse"]["read_of_links"]
 _FORMS = "Export traces with their observations: from the UI (JSON), GET /api/public/traces/ID, or blob storage."
 
 

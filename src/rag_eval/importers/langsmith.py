@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rag_eval.importers import Row, spans, unwrap
+from rag_eval.importers import FIELDS, Row, spans, unwrap
 from rag_eval.importers.conversion import Conversion, Draft, Place
 from rag_eval.importers.documents import nested
 
 _FORMS = "Export all runs of each trace, one a line: file.write(run.model_dump_json() + '\\n')"
-_READ = """
-    id trace_id parent_run_id dotted_order name run_type inputs outputs error start_time end_time extra
-    reference_example_id session_id session_name prompt_tokens completion_tokens total_cost status child_runs
-    parent_run_ids metadata project_id is_root thread_id
-""".split()
-_USAGES = (
-    "/usage_metadata", "/usage", "/llm_output/token_usage", "/generations/0/0/message/kwargs/usage_metadata",
-    "/generations/0/0/message/usage_metadata", "/generations/0/message/kwargs/usage_metadata",
-    "/generations/0/message/usage_metadata",
-)  # fmt: skip
+_READ = FIELDS["langsmith"]["read"]
+_USAGES = FIELDS["langsmith"]["usages"]
 """Where LangChain and the SDKs record tokens in outputs, in the order in which they count."""
 _JUDGED = ("feedback_stats", "feedback")
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from rag_eval.importers import Row, spans, unwrap
+from rag_eval.importers import FIELDS, Row, spans, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.otlp import hex_id, nanos
 from rag_eval.importers.unwrap import as_dict, as_id, as_list, decoded
 
-_READ = ("trace_id", "request_id", "tags", "trace_metadata", "state", "status", "request_preview", "response_preview")
-_REPEATED = ("trace_id", "spans", "request", "response", "state", "request_time", "trace_metadata", "tags")
+_READ = FIELDS["mlflow"]["read"]
+_REPEATED = FIELDS["mlflow"]["repeated"]
 _MODELS = ("mlflow.llm.model", "model")
-_ATTRIBUTES = {
-    "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs", "mlflow.chat.tokenUsage", "metadata", *_MODELS,
-}  # fmt: skip
+_ATTRIBUTES = set(FIELDS["mlflow"]["attributes"])
 _DATASET = ("inputs", "expectations", "tags", "dataset_record_id", "id", "metadata")
 _EXPORT = "Write each trace with trace.to_json(): an object of 'info' and 'data'."
 

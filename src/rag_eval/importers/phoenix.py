@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rag_eval.importers import Row, otlp, spans
+from rag_eval.importers import FIELDS, Row, otlp, spans
 from rag_eval.importers.attributes import read_attributes
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.documents import nested
@@ -13,16 +13,10 @@ from rag_eval.importers.unwrap import as_dict, as_id, as_list, at, first_id, nan
 
 _FRAME = 'Export the spans whole: client.spans.get_spans_dataframe().to_json(orient="records", date_format="iso")'
 _COLUMN, _FIELD = "attributes.", re.compile(r"^(input|output|metadata)_")
-_OF_DATADOG = """
-    trace_id span_id name status parent_id start_ns duration meta metrics kind span_kind input output model_name
-    metadata
-""".split()
+_OF_DATADOG = FIELDS["phoenix"]["of_datadog"]
 _PARENTS, _FAILED = ("parent_id", "parent_span_id"), ("ERROR", "StatusCode.ERROR", "STATUS_CODE_ERROR", "error")
 _MESSAGES = ("status_message", "otel_status_message")
-_READ = """
-    id name context span_kind parent_id start_time end_time status_code status_message attributes events trace_id
-    span_id parent_span_id span_name start_timestamp end_timestamp otel_status_code otel_status_message status
-""".split()
+_READ = FIELDS["phoenix"]["read"]
 
 
 def drafts(conversion: Conversion) -> Iterator[Draft]:

@@ -9,26 +9,18 @@ from collections.abc import Iterator
 from itertools import chain, count, product
 from typing import Any
 
-from rag_eval.importers import VERDICT, ImportInputs, Row, retrieved, unwrap
+from rag_eval.importers import FIELDS, VERDICT, ImportInputs, Row, retrieved, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.documents import beginning, csv_header, csv_rows, csv_table, objects, yaml_value
 
 _ONE_OF = ("contains", "icontains", "contains-any", "icontains-any")
 _EXPECTED = ("context-recall", "factuality", "similar", "equals", "answer-relevance")
-_CHECKS = {*_ONE_OF, *_EXPECTED, *"""
-    is-refusal contains-all icontains-all regex starts-with is-json contains-json javascript fn eval python llm-rubric
-    grade model-graded-closedqa levenshtein rouge-n context-faithfulness context-relevance latency cost webhook
-""".split()}  # fmt: skip
+_CHECKS = set(FIELDS["promptfoo"]["checks"])
 _CHECK = re.compile(r"(?s)(not-)?([a-z]+(?:-[a-z]+)*)(?:\([\d.]+\))?(?::\s*(.*))?")
 _FORMS = "Write the results with: promptfoo eval --output results.json"
-_READ = (
-    "vars", "testCase", "testIdx", "promptIdx", "provider", "response", "id", "error", "failureReason", "latencyMs",
-    "cost", "tokenUsage", "metadata",
-)  # fmt: skip
+_READ = FIELDS["promptfoo"]["read"]
 _JUDGED = ("success", "score", "namedScores", "gradingResult")
-_REFERENCES = """
-    expected expected_answer expected_output reference reference_answer ground_truth ideal_answer golden_answer
-""".split()
+_REFERENCES = FIELDS["promptfoo"]["references"]
 _VARIABLES = {
     *unwrap.QUESTION_KEYS, *retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS, *unwrap.QID_KEYS, *_REFERENCES,
     "id", "answerable", "citations", "messages",

@@ -15,50 +15,22 @@ from rag_eval.common.escaping import quoted
 from rag_eval.errors import Note
 from rag_eval.gates import Policy, contract
 from rag_eval.gates.questions import MOST, MetricResult, QuestionList
-from rag_eval.importers import Account, ImportInputs, Numbered, Row, gold_row
+from rag_eval.importers import FIELDS, Account, ImportInputs, Numbered, Row, gold_row
 from rag_eval.importers.unwrap import as_dict
 from rag_eval.metrics import Measure, find, measure
 from rag_eval.scoring import Completeness
 
-_GOLD_NAMES = {
-    "id": "qid", "answer": "expected_answer", "expected_answer": "expected_answer", "gold_doc_ids": "relevant_docs",
-    "domain": "category", "document": "meta.document", "is_unanswerable": "answerable", "metadata": "meta",
-}  # fmt: skip
-_GOLD_DROPPED = {
-    "context_hint": "it is a hint for people",
-    "source_file": "the document is named already",
-    "evidence": "places in source files are not compared",
-    "context_passages": "the context of the model is read from traces",
-}
+_GOLD_NAMES = FIELDS["rag_server"]["gold_names"]
+_GOLD_DROPPED = FIELDS["rag_server"]["gold_dropped"]
 _HUNDREDTHS = 100
 _OTHER_VALUE = "is also given and differs"
 _CUT = re.compile(r"(recall|precision|ndcg)_at_([1-9][0-9]{0,5})", re.ASCII)
-_METRICS = {
-    **{name: name for name in ("mrr", "citation_precision", "citation_recall", "section_accuracy")},
-    "unanswerable_accuracy": "abstention_accuracy",
-    "abstention_false_positive_rate": "over_refusal",
-    "abstention_false_negative_rate": "under_refusal",
-    **dict.fromkeys(("latency_p50", "latency_p50_ms"), "latency_total_ms.p50"),
-    **dict.fromkeys(("latency_p95", "latency_p95_ms"), "latency_total_ms.p95"),
-    "cost_per_query": "cost_usd",
-}
-_CITED = "an answer without citations counts there, and passages are matched by their words too"
-_REFUSED = "a refusal is any answer with one of its phrases in it, or an empty one"
-_OTHER = {
-    "precision": "it divides by the number returned if that is less than k",
-    **dict.fromkeys(("citation_precision", "citation_recall", "section_accuracy"), _CITED),
-    **dict.fromkeys(("abstention_accuracy", "over_refusal", "under_refusal"), _REFUSED),
-    "latency_total_ms": "it is measured from the client, and percentiles are taken otherwise",
-    "cost_usd": "it uses the framework's prices",
-}
+_METRICS = {name: ours for ours, names in FIELDS["rag_server"]["metrics"].items() for name in names}
+_OTHER: dict[str, str] = FIELDS["rag_server"]["other"]
 _JUDGED = "an LLM judged it, and judged values are not imported"
 _UNKNOWN = "rag-eval has no such metric"
-_READ = {"id", "name", "created_at", "completed_at", "config", "scorecard", "question_count", "error_count"}
-_RUN_DROPPED = {
-    "weighted_score": "rag-eval compare uses its own weights",
-    "metadata": "it changes no value",
-    "datasets": "a baseline names no data set",
-}
+_READ = set(FIELDS["rag_server"]["read"])
+_RUN_DROPPED = FIELDS["rag_server"]["run_dropped"]
 
 
 def golden_rows(inputs: ImportInputs, account: Account) -> Numbered:

@@ -8,18 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rag_eval.importers import Row, table, unwrap
+from rag_eval.importers import FIELDS, Row, table, unwrap
 from rag_eval.importers.columns import PREDICTED, operations
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft
 from rag_eval.importers.unwrap import answer_text, as_dict, as_text, number
 
 _HOP = re.compile(r"<\d+-hop>\n\n")  # before the texts of questions that need several
 _OLD = {"question": "user_input", "answer": "response", "contexts": "retrieved_contexts", "ground_truth": "reference"}
-_META = ("persona_name", "query_style", "query_length", "synthesizer_name", "evolution_type", "episode_done")
-_READ = {*_META, *"""
-    user_input response multi_responses retrieved_contexts retrieved_context_ids reference reference_contexts
-    reference_context_ids ground_truths answers qid id question_id
-""".split()}  # fmt: skip
+_META = FIELDS["ragas"]["meta"]
+_READ = set(FIELDS["ragas"]["read"])
 _OF_GISKARD = ("id", "question", "reference_answer", "reference_context", "conversation_history", "metadata")
 _DOCUMENT = re.compile(r"(?:^|\n\n)Document [^\s:]{1,100}: ")
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
 
+from rag_eval.importers import FIELDS
 from rag_eval.importers.columns import english
 from rag_eval.importers.unwrap import (
     ROLES,
@@ -24,39 +25,21 @@ from rag_eval.importers.unwrap import (
 )
 from rag_eval.trace import text_id
 
-TEXT_KEYS = """
-    text page_content pageContent content document.content snippet contents chunk_text
-    content_text passage_text evidence_text blurb
-""".split()
+TEXT_KEYS = FIELDS["retrieved"]["text_keys"]
 _TEXTS_OR_IDS = ("passage", "chunk")
 _WRAPPED_TEXTS = ("text_resource", "content", "data")
-_WRAPPERS = ("document", "node", "_source", "payload", "properties", "chunkInfo", "documentMetadata", "sourceData")
+_WRAPPERS = FIELDS["retrieved"]["wrappers"]
 """Fields of a document with its text: of LlamaIndex, Elasticsearch, Qdrant, Weaviate and Vertex AI Search."""
-DOCUMENT_KEYS = (
-    "source", "file_name", "filename", "file_path", "filepath", "url", "doc_uri", "title", "document_id", "doc_id",
-    "rel_path", "documentId", "docId", "fileName", "uri", "x-amz-bedrock-kb-source-uri",
-    "document_name", "doc",
-)  # fmt: skip
-SCORE_KEYS = ("score", "relevance_score", "similarity", "_score", "relevanceScore", "@search.score")
-CONTEXT_KEYS = """
-    context contexts source_documents documents retrieved chunks retrieved_contexts retrieved_documents retrieved_docs
-    retrieved_chunks context_chunks passages search_results source_nodes retrieval_result ctxs
-    retrieved_passages retrieval_results retrieval_contents retrieved_contents top_documents
-""".split()  # fmt: skip
+DOCUMENT_KEYS = FIELDS["retrieved"]["document_keys"]
+SCORE_KEYS = FIELDS["retrieved"]["score_keys"]
+CONTEXT_KEYS = [*FIELDS["retrieved"]["context_keys"]]
 CONTEXT_KEYS += camel(dict.fromkeys(name for name in CONTEXT_KEYS if "_" in name))
-_LISTS = (
-    "documents", "nodes", *CONTEXT_KEYS, "results", "output", "outputs", "chunk_search_results", "hits", "matches",
-    "points",
-)  # fmt: skip
+_LISTS = ("documents", "nodes", *CONTEXT_KEYS, *FIELDS["retrieved"]["lists"])
 SOURCE_KEYS = ("source_docs", "docs", "sources", "references")  # of documents, or only of their names
-CHUNK_KEYS = ("chunk_id", "chunkId", "id", "_id", "node_id", "uuid", "x-amz-bedrock-kb-chunk-id")
+CHUNK_KEYS = FIELDS["retrieved"]["chunk_keys"]
 _MARKS = ("id_", "segment_id", "rank", "type", "class_name")  # the last two are always the same
 READ_OF_CHUNKS = {*TEXT_KEYS, *_TEXTS_OR_IDS, *_WRAPPED_TEXTS, *DOCUMENT_KEYS, *SCORE_KEYS, *CHUNK_KEYS, *_MARKS}
-_OF_RESPONSES = (
-    "output/results", "candidates/groundingMetadata/groundingChunks/retrievedContext", "citations/retrievedReferences",
-    "metadata/retriever_resources", "reference/chunks", "choices/message/context/citations",
-    "answer/references/chunkInfo", "choices/sources",
-)  # fmt: skip
+_OF_RESPONSES = FIELDS["retrieved"]["of_responses"]
 """Where responses of OpenAI, Gemini, Bedrock, Dify, RAGFlow, Azure and Vertex AI have documents, through any lists."""
 _OF_INDEXES = ("hits/hits", "hits", "matches", "reference")
 """The same of Elasticsearch, Pinecone and RAGFlow, if they have texts: other tools give these names other meanings."""

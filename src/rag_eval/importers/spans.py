@@ -9,17 +9,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from rag_eval.importers import Row, retrieved, unwrap
+from rag_eval.importers import FIELDS, Row, retrieved, unwrap
 from rag_eval.importers.conversion import JUDGED, Conversion, Draft, Place
 
 RETRIEVER, RERANKER, GENERATION = "retriever", "reranker", "generation"
 ROOT, OTHER, JUDGE = "root", "other", "judge"
 _STEPS = (RETRIEVER, RERANKER, GENERATION)
-_NAMES_OF_KINDS = {
-    RETRIEVER: "RETRIEVER RETRIEVAL SEARCH", RERANKER: "RERANKER RERANKING", OTHER: "GUARDRAIL",
-    GENERATION: "LLM CHAT_MODEL GENERATION MODEL", JUDGE: "EVALUATOR SCORER SCORE",
-    ROOT: "CHAIN AGENT RECORD_ROOT TRACE EVAL TASK WORKFLOW SESSION",
-}  # fmt: skip
+_NAMES_OF_KINDS = FIELDS["spans"]["names_of_kinds"]
 KINDS = {name: kind for kind, names in _NAMES_OF_KINDS.items() for name in names.split()}
 """The kinds of spans, by the names that tools give them."""
 _RETRIEVER, _RERANKER = re.compile(r"(?i)retriev|(?<!re)search"), re.compile(r"(?i)re-?_?rank")

@@ -12,17 +12,13 @@ from typing import Any
 
 import msgspec
 
+from rag_eval.importers import FIELDS
+
 Value = Any
-QUESTION_KEYS = ("question", "query", "q", "input", "user_input", "prompt", "text")
-QUESTION_FIELDS = (*QUESTION_KEYS, *"""
-    query_str str_or_query_bundle query_bundle messages message inputs args kwargs new_message user_prompt value
-    user_question user_query contents body
-""".split())  # fmt: skip
-ANSWER_FIELDS = """
-    answer generated_answer answerText textResponse output response result output_text content text replies messages
-    outputs message kwargs return_values final_output value claim summary body pred
-""".split()
-QID_KEYS = ("qid", "rag_eval.qid", "question_id", "case_id", "example_id", "reference_example_id", "dataset_item_id")
+QUESTION_KEYS = FIELDS["unwrap"]["question_keys"]
+QUESTION_FIELDS = (*QUESTION_KEYS, *FIELDS["unwrap"]["question_fields"])
+ANSWER_FIELDS = FIELDS["unwrap"]["answer_fields"]
+QID_KEYS = FIELDS["unwrap"]["qid_keys"]
 THREAD_KEYS = ("session_id", "conversation_id", "thread_id")
 REDACTED = "__REDACTED__"
 _USERS = ("user", "human", "HumanMessage", "HumanMessageChunk", "userMessage")
@@ -30,22 +26,10 @@ _ASSISTANTS = tuple("assistant ai model AIMessage AIMessageChunk apiMessage gpt 
 ROLES = (*_USERS, *_ASSISTANTS, "system", "developer", "tool", "function")
 _ROLES = {role.casefold(): role for role in ROLES} | {"function_call": "assistant", "observation": "tool"}
 _PART = {"type", "text", "annotations", "citations"}  # fields of a part of a message; documents have others
-TOKEN_KEYS = {
-    "input_tokens": """
-        input_tokens prompt_tokens promptTokens inputTokens input prompt inputTokenCount promptTokenCount
-        prompt_eval_count
-    """.split(),
-    "output_tokens": """
-        output_tokens completion_tokens completionTokens outputTokens output completion outputTokenCount
-        candidatesTokenCount eval_count
-    """.split(),
-}
-USAGES = """
-    usage usageMetadata usage/tokens meta/tokens usage/billed_units meta/billed_units metrics metadata/usage token_usage
-    message/usage usage_metadata response_metadata/token_usage kwargs/usage_metadata
-""".split()
+TOKEN_KEYS = FIELDS["unwrap"]["token_keys"]
+USAGES = FIELDS["unwrap"]["usages"]
 """Where responses count tokens."""
-COSTS = ("usage/cost/total_cost", "usage/cost", "metadata/usage/total_price")  # of Perplexity, OpenRouter and Dify
+COSTS = FIELDS["unwrap"]["costs"]
 OLLAMA_COUNTS, MODELS = ("prompt_eval_count", "eval_count"), ("model", "modelVersion")
 _ISO = re.compile(
     r"([12]\d{3})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?\s?(?:Z|UTC|([+-])(\d\d):?(\d\d))?"
