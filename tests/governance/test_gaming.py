@@ -48,6 +48,7 @@ NAMED = {
     "gold-renamed-and-failing-dropped",
     "gold-renamed-and-widened",
     "gold-requirement-lowered",
+    "gold-touched-before-answers-got-worse",
     "gold-unanswerable-made-attacks",
     "gold-widened-among-many-kinds-of-changes",
     "gold-widened-everywhere",

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from operator import attrgetter
 from typing import NamedTuple
 
 from rag_eval.cases import GOOD
-from rag_eval.common.escaping import quoted
+from rag_eval.common.escaping import quoted, some
 from rag_eval.errors import Finding
-from rag_eval.gates import MARGINS, GateResult
+from rag_eval.gates import MARGINS, GateResult, Policy
 from rag_eval.gates.evidence import Baseline, RunEvidence
 from rag_eval.gates.questions import Question
-from rag_eval.gates.regression import Tested, compare_pairs, worse_without_gate
+from rag_eval.gates.regression import Tested, compare_pairs, judge_regressions, worse_without_gate
 from rag_eval.metrics import measure
 from rag_eval.scoring.aggregations import FOLDS, aggregate
 from rag_eval.stats.tally import DECIMALS, tally
 
-_LESS_JUDGED, _USUAL_MARGIN, _MOST_UNGATED = 0.02, 0.02, 3
+_LESS_JUDGED, _USUAL_MARGIN, _MOST_UNGATED, _NAMED = 0.02, 0.02, 3, 5
+_GOLD_OF = attrgetter("qid", "gold_sha256")
 
 
 class Compared(NamedTuple):
@@ -150,6 +152,25 @@ def fewer_runs(before: Iterable[Question], after: Iterable[Question]) -> Iterato
     if len(now) < len(then):
         message = f"this run asked each question {_times(len(now))}, and the baseline {_times(len(then))}"
         yield Finding("fewer-cases", "warning", message, "Keep the traces of every run of the system.")
+
+
+def changed_since(gates: Iterable[GateResult], policy: Policy, now: RunEvidence) -> Iterator[Finding]:
+    """Yield a finding if regression gates would fail with the cases whose gold changed since the baseline."""
+    margins, hashes = [gate for gate in gates if gate.direction in MARGINS], dict(map(_GOLD_OF, now.questions))
+    before = now.baseline.questions if margins and now.baseline else ()
+    changed = {case.qid for case in before if hashes.get(case.qid, case.gold_sha256) != case.gold_sha256}
+    if not changed or now.baseline is None:
+        return
+    same = [case._replace(gold_sha256=hashes.get(case.qid, "")) for case in before]
+    earlier = now.baseline._replace(questions=same)
+    whole = RunEvidence(now.questions, now.metrics, now.completeness, now.contracts, earlier, now.cluster)
+    again = judge_regressions([gate.gate for gate in margins], whole, policy.statistics, policy.slices.min_n)
+    failed = [new.label for old, new in zip(margins, again, strict=True) if new.outcome == "failed" != old.outcome]
+    if failed:
+        names = some(sorted(changed), _NAMED, quoted)
+        message = f"{some(failed, _NAMED)} would fail with the questions whose gold changed since the baseline: {names}"
+        fix = "Renew the baseline: docs/baselines.md. With baseline.trace, changed items are compared too."
+        yield Finding("fewer-cases", "warning", message, fix)
 
 
 def _times(number: int) -> str:

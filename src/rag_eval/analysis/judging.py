@@ -205,6 +205,7 @@ def _judged(report: Report, policy: Policy, before: Earlier | None, now: RunEvid
         findings += baseline.disagreeing(names, policy.slices.by, now)
         findings += baseline.less_judged(report.metrics, policy.k, now)
         findings += baseline.fewer_runs(before.recorded.questions, report.questions)
+        findings += baseline.changed_since(report.gates, policy, now)
         if verdict(report.gates, (*report.findings, *findings)) == "passed":
             alpha = float(policy.statistics.alpha)
             findings += baseline.ungated_regressions(report.gates, report.metrics, now, alpha)

@@ -26,7 +26,9 @@ from rag_eval.run.authority import Authority
 from rag_eval.run.base_policy import policy_in
 from rag_eval.run.scored import ScoredRun, rescore
 
-_BY_BASELINE = ("must-pass-broken", "must-pass-gone", "must-pass-unjudged", "must-pass-unknown", "slices-disagree")
+_BY_BASELINE = {
+    *"fewer-cases must-pass-broken must-pass-gone must-pass-unjudged must-pass-unknown slices-disagree".split()
+}
 _NAMED = 5
 _BY_BASE = "as set by the gates file of the base branch"
 _AFTER_MERGE = "What this change sets in the gates file applies after its merge."
