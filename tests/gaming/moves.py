@@ -458,6 +458,14 @@ def worse_baseline(stage, message):
 
 
 @move
+def cut_baseline(stage, message):
+    """The report of the baseline at a path loses questions, and keeps its values."""
+    report = json.loads(stage.repository.read(message["path"]))
+    report["questions"] = [case for case in report["questions"] if case["qid"] not in message["without"]]
+    stage.repository.write(message["path"], json.dumps(report))
+
+
+@move
 def baseline_of_runs(stage, message):
     """The report of several runs becomes the baseline at a path."""
     output, stage.edits = stage.edits, [*stage.edits, ("runs", message["runs"])]

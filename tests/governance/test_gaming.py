@@ -13,8 +13,10 @@ from gaming.play import play, scenarios
 
 SCENARIOS = scenarios()
 NAMED = {
+    "baseline-cut-for-later",
     "baseline-made-worse-for-later",
     "baseline-named-by-the-workflow",
+    "baseline-rerun-replaced",
     "findings-flooded",
     "four-eyes-on-a-push",
     "gates-from-an-earlier-commit-of-the-change",

@@ -5,7 +5,7 @@ The base's file decides, as with gates: a change cannot replace the baseline tha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,8 +17,10 @@ from rag_eval.common.files import by_line_ends
 from rag_eval.contract import Limits
 from rag_eval.errors import Finding, InputError, Problem
 from rag_eval.gates import MARGINS, Policy
+from rag_eval.gates.evidence import RunEvidence
 from rag_eval.gates.questions import impossible
 from rag_eval.git.snapshots import follow_links, read, read_regular
+from rag_eval.metrics import measure
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.run_file import sidecar_of
 from rag_eval.readers.source import Reader
@@ -93,19 +95,37 @@ class BaselineFile:
         content = self.at(self.rerun)
         return self._report_in(self.rerun, content)[0] if content else None
 
-    def worse_in(self, content: _Content) -> list[str]:
-        """Return the values of regression gates in another report of the baseline, if they are worse there."""
+    def drawbacks(self, content: _Content, asked: Container[str]) -> list[str]:
+        """Return how another report of the baseline lets more pass: values of regression gates, missing questions.
+
+        ``asked`` are the qids of the gold set. Values are of the questions in both reports, as gates compare them.
+        """
         try:
-            other = self._report_in(self.path, content)[0]
+            reports = self.recorded[0], self._report_in(self.path, content)[0]
         except InputError:  # it is no report of this version, which the run after the merge says
             return []
-        before, after, worse = self.recorded[0].metrics, other.metrics, list[str]()
-        for name in self.margins.keys() & before.keys() & after.keys():
-            old, new = before[name].value, after[name].value
+        qids, others = ({case.qid for case in report.questions} for report in reports)
+        before, after = (_evidence(report, qids & others, self.margins) for report in reports)
+        worse = list[str]()
+        for name in sorted(self.margins.keys() & before.contracts.keys() & after.contracts.keys()):
+            old, new = before.value(name).as_float, after.value(name).as_float
             if old is not None and new is not None and old != new:
                 is_lower = new < old
                 worse += [f"{name} {old:.4g} → {new:.4g}"] if is_lower == (self.margins[name] == "max_drop") else []
-        return sorted(worse)
+        gone = sorted(qid for qid in qids - others if qid in asked)
+        lacks = f"lacks {quantity(len(gone), 'question')} of the gold set: {some(gone, _NAMED, quoted)}"
+        return [*([f"is worse in {some(worse, _NAMED)}"] if worse else []), *([lacks] if gone else [])]
+
+    def changed(self, path: str, content: _Content) -> tuple[str, _Content | None]:
+        """Return whether the change replaced or removed a file of the base, empty if neither, and what it has now."""
+        authority, current = self.authority, _from_work_tree(self.reader, path)
+        known: set[str | None] = {content.sha256}
+        name, began = (authority.on_base(path), authority.fork_of_gates) if authority else (None, None)
+        if began is not None and name is not None:
+            data = read_regular(began, follow_links(began, name))
+            known.add(None if data is None else sha256(data).hexdigest())
+        is_same = current.is_one_of(known) if current else None in known
+        return "" if is_same else "replaced" if current else "removed", current
 
     def at(self, path: str) -> _Content | None:
         """Return the content of a file of the base, otherwise of the work tree; None without a file."""
@@ -133,14 +153,15 @@ class BaselineFile:
 
 
 def read_baseline(
-    file: BaselineFile, trace: str, about: Mapping[str, Any] | None, now: Report | None
+    file: BaselineFile, trace: str, about: Mapping[str, Any] | None, now: Report | None, asked: Container[str]
 ) -> tuple[Earlier | None, list[Finding]]:
     """Return the baseline of ``file``, and findings about it.
 
     ``about`` is the run.json next to the traces of the run, ``trace``. ``now`` is the report of the baseline's traces
-    under the gold in use, None if they are not available. InputError means that the file is no report.json.
+    under the gold in use, whose qids are ``asked``, None if they are not available. InputError means that the file is
+    no report.json.
     """
-    earlier, findings = _earlier(file, now)
+    earlier, findings = _earlier(file, now, asked)
     authority = file.authority
     if file.named and file.of_base and authority and authority.on_base(file.of_base) != authority.on_base(file.path):
         message = f"an input or option replaces the baseline {quoted(file.of_base)} of the base branch's gates file"
@@ -157,7 +178,7 @@ def read_baseline(
     return earlier, findings
 
 
-def _earlier(file: BaselineFile, now: Report | None) -> tuple[Earlier | None, list[Finding]]:
+def _earlier(file: BaselineFile, now: Report | None, asked: Container[str]) -> tuple[Earlier | None, list[Finding]]:
     """Return the baseline, and findings about its content; a file that only the gates file names may not exist yet."""
     path, content = file.path, file.content
     if content is None and not file.named:
@@ -166,7 +187,7 @@ def _earlier(file: BaselineFile, now: Report | None) -> tuple[Earlier | None, li
         fix += "Commit its traces too, as baseline.trace: with them, changed gold items can be compared."
         return None, [Finding("no-baseline", "warning", message, fix, path)]
     recorded, foreign = file.recorded
-    findings = [*_origin_findings(file)]
+    findings = [*_origin_findings(file, asked)]
     if file.trace and now is None:
         what = "do not belong to its report" if file.at(file.trace) else "are missing"
         message = f"the traces of the baseline {what}, so items whose gold changed are not compared"
@@ -231,8 +252,8 @@ def _imported_report(reader: Reader, path: str, where: str) -> tuple[Report, lis
     return report, [Finding("baseline-values-alone", "warning", message, fix, path)]
 
 
-def _origin_findings(file: BaselineFile) -> list[Finding]:
-    """Return findings if the baseline is not the base's, or if the change replaces or removes that one."""
+def _origin_findings(file: BaselineFile, asked: Container[str]) -> list[Finding]:
+    """Return findings if the baseline is not the base's, or if the change replaces or removes one of its files."""
     authority, content, path = file.authority, file.content, file.path
     if authority is None or authority.gates is None or content is None:
         return []
@@ -240,17 +261,23 @@ def _origin_findings(file: BaselineFile) -> list[Finding]:
         message = "the base branch has no baseline of this name, so the one of the pull request was used"
         fix = "After the merge it applies to other pull requests."
         return [Finding("baseline-from-head", "warning", message, fix, path)]
-    current = _from_work_tree(file.reader, path)
-    known: set[str | None] = {content.sha256}
-    name, began = authority.on_base(path), authority.fork_of_gates
-    if began is not None and name is not None:
-        data = read_regular(began, follow_links(began, name))
-        known.add(None if data is None else sha256(data).hexdigest())
-    if current.is_one_of(known) if current else None in known:
+    verb, current = file.changed(path, content)
+    what = "the baseline"
+    for other in (file.trace, file.rerun):
+        if not verb and other and (content := file.at(other)) and content.ref:
+            verb, what, path = file.changed(other, content)[0], f"{quoted(other)} of the baseline", other
+    if not verb:
         return []
-    verb = "replaced" if current else "removed"
-    message = f"this change {verb} the baseline, so the one of the base branch was used"
-    if current and (worse := file.worse_in(current)):
-        message += f"; the new one is worse in {some(worse, _NAMED)}"
+    message = f"this change {verb} {what}, so the one of the base branch was used"
+    if path == file.path and current and (drawbacks := file.drawbacks(current, asked)):
+        message += f"; the new one {' and '.join(drawbacks)}"
     fix = "It counts after the merge. Make other changes in a separate pull request."
     return [Finding("baseline-changed", "warning", message, fix, path)]
+
+
+def _evidence(report: Report, qids: Container[str], names: Iterable[str]) -> RunEvidence:
+    """Return the values of a report over some of its questions; a saved run without questions has only its values."""
+    of_run = {name for name in names if not report.questions or measure(name).metric.level == "run"}
+    metrics = {name: result for name, result in report.metrics.items() if name in of_run}
+    cases = [case for case in report.questions if case.qid in qids]
+    return RunEvidence(cases, metrics, report.completeness, report.contracts)

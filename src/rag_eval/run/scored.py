@@ -119,7 +119,7 @@ def _baseline(inputs: Inputs, about: RunJson) -> tuple[Earlier | None, list[Find
         past = inputs.again(inputs.policy._replace(trace=path), inputs.gold)
         past = past._replace(reader=past.reader._replace(contents={path: traces}, limits=inputs.base_limits))
         rescored = build_report(_scorecard(past), past.golds, past.policy, _context(past))
-    earlier, findings = read_baseline(inputs.baseline, inputs.policy.trace, about, rescored)
+    earlier, findings = read_baseline(inputs.baseline, inputs.policy.trace, about, rescored, inputs.golds.keys())
     return earlier and earlier.without(inputs.golds.keys() - inputs.suite_golds.keys()), findings, past
 
 
