@@ -1,4 +1,4 @@
-"""Paths of files that ship with the package, and of the gates file if none is named."""
+"""Paths of files that ship with the package, of the gates file if none is named, and of run.json."""
 
 from __future__ import annotations
 
@@ -88,6 +88,11 @@ def shipped(folder: str, name: str) -> str:
     """Return the path of ``name`` in ``schemas``, ``examples`` or ``docs`` of this installation."""
     inside = os.path.join(_PACKAGE, f"_{folder}", name)  # noqa: PTH118
     return inside if os.path.exists(inside) else os.path.join(_CHECKOUT, folder, name)  # noqa: PTH110, PTH118
+
+
+def sidecar_of(trace: str) -> str:
+    """Return the path of the run.json of a trace file."""
+    return os.path.join(os.path.dirname(trace), "run.json")  # noqa: PTH118, PTH120
 
 
 def from_here(path: str) -> str:

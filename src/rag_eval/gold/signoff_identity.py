@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, Problem
 from rag_eval.git.snapshots import path_inside
-from rag_eval.readers.signoff_record import NAMESPACE, is_valid_field
+from rag_eval.readers.json_objects import NAMESPACE, is_valid_field
 from rag_eval.readers.source import MIB, YAML_MIB
 
 if TYPE_CHECKING:
-    from rag_eval.readers.signoff_record import Record
+    from rag_eval.readers.json_objects import Record
 
 LEVELS = ("record", "review", "signature")
 _PROVES = {

@@ -19,6 +19,7 @@ from rag_eval.analysis.gold_impact import GateTurn, GoldChange, changed_fields
 from rag_eval.analysis.judging import rejudge
 from rag_eval.analysis.policy_changes import loosened_gates
 from rag_eval.common.escaping import quantity, quoted
+from rag_eval.common.paths import sidecar_of
 from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import Finding, InputError, Note, Problem, UsageError
 from rag_eval.gates import BOUNDS, GateResult, Policy
@@ -31,7 +32,6 @@ from rag_eval.gold.signoff_identity import NO_PROOF, SignoffPolicy, proves, unch
 from rag_eval.gold.signoff_repository import GoldStates
 from rag_eval.readers.gold_file import GoldSet, StoredGold, stored_gold_set
 from rag_eval.readers.jsonl import paired_traces
-from rag_eval.readers.run_file import sidecar_of
 from rag_eval.readers.source import PACKED
 from rag_eval.run import Options
 from rag_eval.run.authority import Authority

@@ -18,8 +18,8 @@ from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.gates import COMPLETENESS
 from rag_eval.gates.questions import Question, QuestionRow, impossible
 from rag_eval.readers import strict_json
+from rag_eval.readers.json_objects import decode_exactly
 from rag_eval.readers.problems import Contract, ProblemCollector
-from rag_eval.readers.run_file import decode_exactly
 from rag_eval.readers.source import Reader
 from rag_eval.rendering.data_formats import QuestionConverter, from_json
 

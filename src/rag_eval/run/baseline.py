@@ -14,6 +14,7 @@ from rag_eval.analysis import Earlier, Report
 from rag_eval.analysis.baseline import Compared
 from rag_eval.common.escaping import quantity, quoted, some
 from rag_eval.common.files import by_line_ends
+from rag_eval.common.paths import sidecar_of
 from rag_eval.contract import Limits
 from rag_eval.errors import Finding, InputError, Problem
 from rag_eval.gates import MARGINS, Policy
@@ -22,7 +23,6 @@ from rag_eval.gates.questions import impossible
 from rag_eval.git.snapshots import follow_links, read, read_regular
 from rag_eval.metrics import measure
 from rag_eval.readers.report_file import read_report
-from rag_eval.readers.run_file import sidecar_of
 from rag_eval.readers.source import Reader
 from rag_eval.readers.validation import json_kind
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.common.files import Digests
+from rag_eval.common.paths import sidecar_of
 from rag_eval.contract import Gold, Limits
 from rag_eval.engines import ExecutionOptions
 from rag_eval.gates import REFERENCE_GATES, Policy
@@ -14,8 +15,8 @@ from rag_eval.gates.questions import by_conversation, in_suite, restrict_policy,
 from rag_eval.metrics import Measure
 from rag_eval.readers.gates_file import read_policy, with_verdicts
 from rag_eval.readers.gold_file import GoldSet, read_gold_set
+from rag_eval.readers.json_objects import read_sidecar
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.run_file import read_sidecar, sidecar_of
 from rag_eval.readers.source import Reader
 from rag_eval.run import Options, headline
 

@@ -14,6 +14,7 @@ from rag_eval.analysis.judging import build_report, evidence_of
 from rag_eval.cases import ABSENT, REFUSED, UNRETRIEVED, Case
 from rag_eval.cases.ranking import evidence_level
 from rag_eval.common.files import by_line_ends
+from rag_eval.common.paths import sidecar_of
 from rag_eval.contract import Trace
 from rag_eval.engines.work import Task, Work, score_file
 from rag_eval.errors import Finding
@@ -22,7 +23,6 @@ from rag_eval.gates.questions import Question
 from rag_eval.metrics import measure
 from rag_eval.readers.gold_file import GoldSet
 from rag_eval.readers.jsonl import read_traces
-from rag_eval.readers.run_file import sidecar_of
 from rag_eval.run.inputs import Inputs, read_run_json
 from rag_eval.scoring import QuestionIndex, Scorecard, other_question
 from rag_eval.scoring.case_scorer import metric_scorer
