@@ -28,6 +28,7 @@ def project(tmp_path, monkeypatch):
         ('gates: {" precision": {min: 0.5}}', "unknown metric ' precision'. Did you mean 'precision'?"),
         ('gates: {"precision\\u200b": {min: 0.5}}', "unknown metric 'precision\\u200b'. Did you mean 'precision'?"),
         ('gates: {precision: {"min ": 0.5}}', "unknown key 'min '. Did you mean 'min'?"),
+        ("gates: {precision: {min: 0,8}}", "unknown key '8'. Write a decimal point: 0.8"),
         ('"gates ": {}', "unknown key 'gates '. Did you mean 'gates'?"),
         ("gates: {precision: {min: 0.5, severity: 'error '}}", "'error ' is not one of 'error', 'warning'"),
         ('slices: {gates: {category=a: {"chr ": {min: 0.5}}}}', "unknown metric 'chr '. Did you mean 'chr'?"),

@@ -220,6 +220,8 @@ def describe_error(error: SchemaError) -> RowError:
         known = error.schema.get("properties", {})
         message = f"unknown key {quoted_name(expected, 40)}"
         hint = did_you_mean(expected, known) or f"Known keys: {one_line(', '.join(known), 200)}."
+        if expected.isdecimal() and error.value[expected] is None:  # {min: 0,8}
+            hint = f"Write a decimal point: 0.{expected[:20]}"
     elif keyword == "enum":
         shown = quoted_name(value) if isinstance(value, str) else quoted(value)
         message = f"{shown} is not one of {', '.join(map(quoted, expected))}"
