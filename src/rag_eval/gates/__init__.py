@@ -330,9 +330,11 @@ class Policy(NamedTuple):
 
     @property
     def judges_search(self) -> bool:
-        """Return whether gates are on retrieval, and none on answers or guardrails."""
+        """Return whether gates, or without any the measured groups, are on retrieval, not on answers or guardrails."""
         metrics = [measure(gate.name).metric for gate in self.selected_gates]
         groups = {metric.perspective for metric in metrics}
+        if not metrics:
+            return self.perspectives == ("retrieval",)
         return "retrieval" in groups and groups.isdisjoint(_OF_GUARDRAILS) and not any(map(judges_answers, metrics))
 
     @property
