@@ -12,7 +12,7 @@ from rag_eval.common.escaping import quoted
 from rag_eval.common.files import write
 from rag_eval.common.paths import nearest_gates
 from rag_eval.errors import MissingExtra, Problem, UsageError
-from rag_eval.gates.questions import gold_fields
+from rag_eval.gates.questions import FIELDS, gold_fields
 from rag_eval.metrics import single_score
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
@@ -33,6 +33,9 @@ __all__ = ["Options", "Report", "explain", "load_gold", "load_traces", "render",
 
 class Report(AnalysisReport):
     """The outcome of a run: every field of ``report.json``, and ways to show it.
+
+    ``passed`` and ``failed_gates`` have the verdict. ``metrics`` has a value, an interval (``low``, ``high``) and the
+    number of cases (``n``) by name, ``questions`` the label and scores of every question, ``findings`` the warnings.
 
     Examples:
         >>> report = score("examples/quickstart/gold.jsonl", "examples/quickstart/bad.jsonl")
@@ -172,7 +175,8 @@ def _as_lines(stated: Any, what: str) -> bytes:
     if hasattr(stated, "to_dicts"):  # polars
         rows = stated.to_dicts()
     elif hasattr(stated, "to_dict") and hasattr(stated, "columns"):  # pandas
-        rows = stated.to_dict("records")
+        named = [name for name in stated.index.names if name is not None and name not in stated.columns]
+        rows = (stated.reset_index(named) if named else stated).to_dict("records")
     if rows is not stated:
         rows = [{name: value for name, value in row.items() if not _is_missing(value)} for row in rows]
     if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
@@ -201,11 +205,13 @@ def _as_json(value: object, where: str) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Return numbers and arrays of numpy as plain Python values."""
+    """Return numbers and arrays of numpy as plain Python values, and times as texts."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (tuple, set, frozenset)):
         return list(value)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
     raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
@@ -324,6 +330,10 @@ def run(options: Options, authority: Authority | None = None) -> Report:
     """
     inputs = load_inputs(options, authority)
     scored = score_run(inputs)
+    sliced = {part.slice.partition("=")[0] for part in scored.report.slices}
+    if unknown := [field for field in options.by if field not in sliced]:
+        fix = f"Choose from: {', '.join(FIELDS)}, meta.NAME"
+        raise UsageError(f"no gold item has the field {quoted(unknown[0])} to split by. {fix}")
     if authority is None:
         return Report(*scored.report)
     from rag_eval.governance import review

@@ -112,6 +112,23 @@ def test_data_frames_score_as_their_rows():
         assert rag_eval.score(frame(optional), frame(twice)).metrics == plain.metrics
 
 
+def test_a_named_index_of_a_data_frame_is_a_field():
+    pandas = pytest.importorskip("pandas")
+    by_qid = [pandas.DataFrame(rows).set_index("qid") for rows in (ROWS, TRACES)]
+    assert rag_eval.score(*by_qid).metrics == rag_eval.score(ROWS, TRACES).metrics
+
+
+def test_a_time_in_a_data_frame_is_a_text():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS).assign(meta=[{"asked": pandas.Timestamp("2026-11-26")} for _ in ROWS])
+    assert rag_eval.score(frame, TRACES, by="asked").slices[0].slice == "meta.asked=2026-11-26T00:00:00"
+
+
+def test_a_field_to_split_by_that_no_item_has_is_an_error():
+    with pytest.raises(rag_eval.UsageError, match=r"no gold item has the field 'meta\.topic' to split by\."):
+        rag_eval.score(ROWS, TRACES, by="topic")
+
+
 def test_every_kind_of_empty_cell_of_a_data_frame_is_an_absent_field():
     numpy, pandas = pytest.importorskip("numpy"), pytest.importorskip("pandas")
     frame = pandas.DataFrame([ROWS[0], {**ROWS[0], "qid": "Q2"}])

@@ -18,12 +18,12 @@ from rag_eval.cli._shared import (
     write_report,
 )
 from rag_eval.cli.parser import Parser, names, whole
-from rag_eval.common.escaping import log_line, quantity
+from rag_eval.common.escaping import quantity
 from rag_eval.common.files import watch as progress
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.engines import ENGINES, ExecutionOptions
 from rag_eval.engines.work import Task, Work, score_file
-from rag_eval.errors import GATE_FAILED, PASSED, UsageError
+from rag_eval.errors import GATE_FAILED, PASSED
 from rag_eval.readers.gold_file import read_gold_as
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
@@ -91,7 +91,7 @@ def _score(args: argparse.Namespace) -> int:
     if args.format == "scores":
         return _print_scores(args, options, inline)
     from rag_eval import api
-    from rag_eval.gates.questions import FIELDS, gold_fields
+    from rag_eval.gates.questions import gold_fields
     from rag_eval.run.single_cases import details_of, save_failed
 
     options = options._replace(by=gold_fields(args.by) if args.by else ())
@@ -107,10 +107,6 @@ def _score(args: argparse.Namespace) -> int:
         authority = authority_from_git(args.base)
     report = api.run(options, authority)
     print_notes(*_notes(report), quiet=args.quiet)
-    if unknown := set(options.by) - {part.slice.partition("=")[0] for part in report.slices}:
-        field = next(log_line(field) for field in options.by if field in unknown)
-        fix = f"Choose from: {', '.join(FIELDS)}, meta.NAME"
-        raise UsageError(f"--by: no gold item has the field '{field}'. {fix}")
     details = details_of(report, options) if args.details else None
     write_report(report, args, by=bool(options.by), details=details)
     if args.save_trace:
