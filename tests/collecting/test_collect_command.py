@@ -352,6 +352,17 @@ def test_the_retrieved_ids_of_a_reply_are_recorded(collect, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("form", "answer"), [("numbers", "See [2, 1]."), ("brackets", "See [b] and [a]."), ("numbers", "See nothing.")]
+)
+def test_citations_are_read_from_the_text_of_an_answer(collect, serve, tmp_path, form, answer):
+    url, _ = serve(lambda *_: (200, {"answer": answer, "chunks": [{"id": "a", "text": "t"}, {"id": "b", "text": "u"}]}))
+    (tmp_path / "map.yml").write_text(f"citations: {form}\n", "utf-8")
+    assert collect("--url", url, "--request", tmp_path / "map.yml")[0] == 0
+    cited = read_rows(tmp_path / "t.jsonl")[0]["answer_json"]["citations"]
+    assert cited == ([] if "nothing" in answer else ["b", "a"])
+
+
+@pytest.mark.parametrize(
     ("reply", "error"),
     [
         ("{'answer_json': {'claim': 'x'}, 'retrieved_ids': [1]}", "not a valid trace: Expected `str`, got `int`"),

@@ -21,10 +21,14 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _PLACE = re.compile(r"\{([a-z]+)\}")
 _SECRET = re.compile(r"(?i)^(authorization|proxy-authorization|cookie|.*(api-?key|token|secret).*)$")
 _STAGES = (*STAGES, "total")
+_IN_TEXT = ("citations", "brackets"), ("citations", "numbers")
 
 
 class RequestMap(Struct, frozen=True):
-    """A request, with ``{question}`` and ``{qid}`` in its texts, and JSON Pointers into the reply."""
+    """A request, with ``{question}`` and ``{qid}`` in its texts, and JSON Pointers into the reply.
+
+    ``citations`` may also be the form of those in the answer: ``brackets`` or ``numbers``.
+    """
 
     method: str = "POST"
     path: str = ""
@@ -97,7 +101,7 @@ def request_map(preset: str, stated: Mapping[str, Any]) -> RequestMap:
     mapped = replace(PRESETS[preset], **stated)
     for name in ("answer", "citations", "chunks"):
         pointer = getattr(mapped, name)
-        if pointer and not pointer.startswith("/"):
+        if pointer and not pointer.startswith("/") and (name, pointer) not in _IN_TEXT:
             raise UsageError(f"'{name}' of the request map is not a JSON Pointer. Write: /{pointer}")
     for stage in mapped.latency_ms:
         if stage not in _STAGES:
@@ -172,7 +176,7 @@ def _fields_of(reply: Any, mapped: RequestMap) -> Row:
         fix = f"Return it as answer, or map it with --url and --request: answer: {place}"
         raise ValueError(f"no text at {mapped.answer}: the reply has {keys}. {fix}")
     row: Row = {"answer_json": {"claim": answer}}
-    cited = unwrap.at(reply, mapped.citations) if mapped.citations else None
+    cited = unwrap.at(reply, mapped.citations) if mapped.citations.startswith("/") else None
     if isinstance(cited, list):
         ids = [unwrap.as_id(item.get("id", item.get("chunk_id")) if isinstance(item, dict) else item) for item in cited]
         row["answer_json"]["citations"] = [item for item in ids if item]
@@ -182,6 +186,8 @@ def _fields_of(reply: Any, mapped: RequestMap) -> Row:
         row["retrieved_ids"] = [chunk["id"] for chunk in row["chunks"]]
     elif isinstance(reply, dict) and isinstance(reply.get("retrieved_ids"), list):
         row["retrieved_ids"] = reply["retrieved_ids"]
+    if ("citations", mapped.citations) in _IN_TEXT:
+        row["answer_json"]["citations"] = retrieved.cited_in(answer, mapped.citations, row.get("retrieved_ids", ()))
     times = {stage: unwrap.at(reply, pointer) for stage, pointer in mapped.latency_ms.items()}
     if numbers := {stage: value for stage, value in times.items() if type(value) in (int, float) and value >= 0}:
         row["latency_ms"] = numbers
