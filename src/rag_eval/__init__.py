@@ -37,6 +37,8 @@ __all__ = [
 __version__ = "1.0.0"
 REPOSITORY = "org/rag-eval-action"
 """Where the action is released, as OWNER/NAME: a release sets it, and all examples are rendered from it."""
+SITE = "https://{}.github.io/{}/latest".format(*REPOSITORY.split("/"))
+"""The pages of the docs, which the package does not contain."""
 
 # Start-up time matters: `import rag_eval` loads nothing, and a public name loads its module at first use.
 _HOMES = {

@@ -427,9 +427,7 @@ def test_without_a_pull_request_there_is_no_comment(in_workspace, pages):
 
 
 CANNOT, NOTICE = "::error title=rag-eval cannot run::", "::notice title=rag-eval::"
-NO_EVENT = (
-    "This is not a workflow_run event. The input 'report' needs one: docs/forks.md. To score traces, remove that input."
-)
+NO_EVENT = "This is not a workflow_run event. The input 'report' needs one. To score traces, remove that input."
 INSIDE = "is inside .git, where only git may write. Name another folder, such as rag-eval-report."
 OUT = "leads out of the workspace. Give the path relative to the workspace, without ${{ github.workspace }}."
 

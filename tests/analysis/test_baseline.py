@@ -147,7 +147,7 @@ def test_where_there_is_no_baseline_it_is_said_and_the_gate_fails(project, score
     report = score()
     assert (score.code, codes(report), gate(report)["outcome"]) == (1, ["no-baseline"], "no_data")
     assert (gate(report)["why"], report["baseline"], report["flips"]) == (
-        "there is no baseline; see docs/baselines.md",
+        "the gates file names no baseline",
         None,
         [],
     )

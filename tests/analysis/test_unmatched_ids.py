@@ -41,7 +41,7 @@ def test_changed_chunk_ids_are_told_from_a_broken_retriever(tmp_path):
 def test_traces_without_ids_are_told_to_record_them(tmp_path):
     report = run(tmp_path, [{"gold_citations": [f"manual#{n}"]} for n in range(8)], [{}] * 8)
     fixes = [finding.fix for finding in report.findings if finding.code == "unmatched-ids"]
-    assert fixes == ["Record the ids of the retrieved chunks in the traces: docs/trace.md."]
+    assert fixes == ["Record them in the traces: t.retrieved(chunks), or chunks in the map of collect --request."]
 
 
 def test_a_broken_retriever_that_knows_the_ids_is_none(tmp_path):

@@ -712,7 +712,7 @@ def test_init_writes_no_workflow_where_nobody_reads_it(rag, tmp_path, monkeypatc
     folder.mkdir(parents=True, exist_ok=True)
     monkeypatch.chdir(folder)
     out = rag("init")[1]
-    assert ("left   .github/workflows/rag-eval.yml  (" in out, "docs/several.md" in out) == (below, below)
+    assert ("left   .github/workflows/rag-eval.yml  (" in out, "/several.html)" in out) == (below, below)
     written = [(folder / name).exists() for name in (".github", ".pre-commit-config.yaml", "eval-gates.yml")]
     assert written == [not below, not below, True]
 

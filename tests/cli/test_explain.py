@@ -149,7 +149,10 @@ def test_a_term_is_its_row_of_the_docs_without_markdown(capsys):
     )
     meaning = row.split(" | ")[1].removesuffix(" |").replace("`", "").replace("[baselines](baselines.md)", "baselines")
     assert main(["explain", "Baseline"]) == 0
-    assert capsys.readouterr().out == f"Baseline (term)\n\n{meaning}\n\npage         docs/glossary.md\n"
+    assert (
+        capsys.readouterr().out
+        == f"Baseline (term)\n\n{meaning}\n\npage         https://org.github.io/rag-eval-action/latest/glossary.html\n"
+    )
 
 
 def test_a_gold_set_that_is_missing_or_broken_is_named(tmp_path, monkeypatch, capsys):
@@ -186,6 +189,6 @@ def test_a_finding_is_explained_with_its_level(capsys):
         "padded-answers (finding)",
         "",
         "level        error",
-        "page         docs/findings.md",
+        "page         https://org.github.io/rag-eval-action/latest/findings.html",
     )
     assert meaning.startswith("90 % of the answers")

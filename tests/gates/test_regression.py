@@ -151,7 +151,7 @@ def test_alpha_is_the_level(alpha, outcome):
 @pytest.mark.parametrize(
     ("why", "before", "contracts"),
     [
-        ("there is no baseline; see docs/baselines.md", None, None),
+        ("the gates file names no baseline", None, None),
         (
             "the baseline has no value of it, or defines it differently; with baseline.trace, it is scored again",
             questions("precision", [1]),

@@ -355,7 +355,7 @@ def test_another_event_is_refused(fake, place, event):
     place.write()
     place.event = event
     assert place.run() == 2
-    why = "This is not a workflow_run event. The input 'report' needs one: docs/forks.md."
+    why = "This is not a workflow_run event. The input 'report' needs one."
     assert place.log.startswith(f"::error title=rag-eval cannot run::{why}")
     assert fake.seen == []
 

@@ -344,7 +344,7 @@ def _post_from_artifact(run: ActionRun, wrong: UsageError | None) -> int:
 
 def _publish(run: ActionRun, body: CommentBody) -> Posted:
     inputs, runner = run.inputs, run.runner
-    fix = "The input 'report' needs one: docs/forks.md. To score traces, remove that input."
+    fix = "The input 'report' needs one. To score traces, remove that input."
     origin = posting.ReportOrigin.of_event(runner.trigger.event, fix, runner.server, runner.repository)
     return posting.publish(run.open_api(), origin, body, inputs.comment_id, inputs.comment, runner.by)
 

@@ -213,7 +213,7 @@ def fewer_cases(
         message = f"{judge} fewer of the cases of the base branch's gold or of the baseline: {counts}"
         fix = "Keep the questions and their labels."
         if not missing and all(now.get(name, 0) >= on_base[name] for name in fallen):
-            fix = "An earlier change removed these cases. If that was right, renew the baseline: docs/baselines.md."
+            fix = "An earlier change removed these cases. If that was right, renew the baseline."
         elif any(name.endswith(tuple(MARGINS)) for name in fallen):
             fix += " With baseline.trace, changed items are compared too."
         yield Finding("fewer-cases", "warning", message, fix, file)

@@ -427,7 +427,7 @@ def run_export(args: argparse.Namespace) -> int:
         refuse_existing(Path(args.out, name), force=args.force, other="folder with --out")
         if not text:
             reason = "the traces have no ids of their source, or the format fits no item"
-            raise UsageError(f"{args.format}: nothing to export: {reason}. See docs/export.md")
+            raise UsageError(f"{args.format}: nothing to export: {reason}")
     write_together(Path(args.out), texts.items())
     for name, text in texts.items():
         print_notes(f"wrote {Path(args.out, name)}: {quantity(text.count(chr(10)), 'line')}")

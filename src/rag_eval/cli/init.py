@@ -13,7 +13,7 @@ from math import ceil, floor
 from pathlib import Path
 from typing import NamedTuple
 
-from rag_eval import api
+from rag_eval import SITE, api
 from rag_eval.cli._shared import (
     CITATIONS,
     TEMPLATES,
@@ -144,7 +144,7 @@ def run(args: argparse.Namespace) -> int:
         path = Path(next((name for name in names if os.path.lexists(name)), target))
         exists = os.path.lexists(path)
         if below and target.startswith("."):
-            print_lines(f"left   {target}  (it works only in the root of the repository: docs/several.md)")
+            print_lines(f"left   {target}  (it works only in the root of the repository: {SITE}/several.html)")
         elif target == _SAMPLE and questions_exist and not exists:
             print_lines(f"left   {target}  (it would not answer the questions of your eval/gold.jsonl)")
         elif exists:

@@ -231,7 +231,7 @@ def _unchecked_answers(questions: Sequence[Question], policies: Iterable[Policy]
         if unchecked >= FEWEST_CASES and checked < HALF * len(with_content):
             message = f"{', '.join(names)}: only {checked} of {len(with_content)} answers with chunk texts"
             message += " have a sentence that is checked"
-            fix = "Questions, code and statements about gaps are not checked: see docs/groundedness.md."
+            fix = "Questions, code and statements about gaps are not checked."
             yield Finding("unchecked-answers", "error", message, f"{fix} Gate groundedness, which reads all of them.")
 
 
@@ -262,7 +262,6 @@ def verdict_findings(policy: Policy, questions: Sequence[Question], levels: Mapp
     if names := ", ".join(policy.uncalibrated):
         why = "these gates only warn, because no sufficient agreement of this judge with people is recorded"
         fix = "Compare the judge with labels by people: rag-eval judge calibrate --labels FILE --write."
-        fix += " See docs/judge.md."
         results.append(Finding("uncalibrated-judge", "warning", f"{names}: {why}", fix, policy.file))
     answered = [case for case in questions if case.trace_line and case.label not in UNJUDGED]
     without = [case.qid for case in answered if "judge_relevancy" not in case.scores] if policy.verdicts else []

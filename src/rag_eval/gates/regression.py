@@ -204,7 +204,7 @@ def _moves(row: Tested) -> tuple[Hashable, Callable[[], Hashable]]:
 def _compare(name: str, part: str, evidence: RunEvidence) -> Tested:
     row = Tested(measure(name), part, evidence, Counter(), None)
     if evidence.baseline is None:
-        return row._replace(why="there is no baseline; see docs/baselines.md")
+        return row._replace(why="the gates file names no baseline")
     if not evidence.comparable(name):
         why = "the baseline has no value of it, or defines it differently; with baseline.trace, it is scored again"
         return row._replace(why=why)

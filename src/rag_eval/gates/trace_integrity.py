@@ -406,7 +406,7 @@ def unmatched_ids(cases: Iterable[Case], file: str) -> Iterator[Finding]:
             if field != "id":
                 fix = f"Write the same {field} in the items and in the chunks of the traces, or check the index."
             elif not seen[field]:
-                fix = "Record the ids of the retrieved chunks in the traces: docs/trace.md."
+                fix = "Record them in the traces: t.retrieved(chunks), or chunks in the map of collect --request."
             elif documents.issuperset(strangers):
                 fix = "They are the doc_id of chunks, not their ids. Move them from gold_citations to relevant_docs."
             elif all(name.startswith("text:") for name in strangers):
@@ -431,9 +431,9 @@ def changed_ids(pairs: Iterable[tuple[Sequence[str], Case]], policies: Sequence[
         return
     message = f"{len(gone)} of {len(old)} chunk ids that the baseline retrieved occur in no trace of this run, such as "
     message += f"{quoted(min(gone), 60)}: the ids changed, so regressions of metrics that compare ids cannot be judged"
-    hint = "The gold set has these ids. First merge a pull request that only renews the baseline: docs/relink.md"
+    hint = "The gold set has these ids. First merge a pull request that only renews the baseline."
     if after < then:
-        hint = "Update the ids of the gold set: rag-eval gold relink. Then renew the baseline: docs/relink.md"
+        hint = "Update the ids of the gold set: rag-eval gold relink. Then renew the baseline."
     gates = [gate for item in policies for gate in item.gates if gate.direction in MARGINS]
     metrics = [measure(gate.name).metric for gate in gates if gate.severity == "error"]
     by_id = any(metric.perspective in ("retrieval", "citations") or "precision" in metric.name for metric in metrics)

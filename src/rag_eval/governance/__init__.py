@@ -160,7 +160,7 @@ def _copied_gates(authority: Authority, old: str | None, new: str | None, file: 
     before, after = authority.gates, authority.after
     if old and new and before and read_regular(after, old) is not None and not has_path(before, new):
         message = f"the gates of {quoted(old, 60)} apply too, because some of their questions are asked here"
-        yield Note(file, 0, f"{message}. To add another system, first merge its folder: docs/several.md")
+        yield Note(file, 0, f"{message}. To add another system, first merge its folder")
 
 
 def _key_changes(context: ReviewContext) -> list[PolicyChange]:

@@ -69,7 +69,7 @@ def circumstances(context: ReviewContext, added: Collection[str]) -> Iterator[Fi
         is_named = of and any(commit.startswith(of) for commit in authority.commits)
         commit = quoted(authority.wrong_checkout[:12])
         message = f"the checked-out commit {commit} lacks the last commit of this pull request"
-        fix = "Run on pull_request and remove ref from actions/checkout. For forks, see docs/forks.md."
+        fix = "Run on pull_request and remove ref from actions/checkout."
         yield Finding("change-not-checked-out", "warning" if is_named else "error", message, fix)
     yield from _deciding_gates(context)
     if edited := _edited_workflow(context):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from rag_eval import SITE
 from rag_eval.analysis import Report, has_answers
 from rag_eval.cases import Case, label, search_label
 from rag_eval.common.escaping import one_line, quantity, quoted
@@ -123,7 +124,7 @@ def _term_lines(subject: str) -> list[str]:
                 elif subject.casefold() in re.split(r", | \(|\)", cells[0].casefold()):
                     facts = [f"{column:<13}{cell}" for column, cell in zip(columns[1:-1], cells[1:-1], strict=True)]
                     head = [f"{subject} ({columns[0]})", "", cells[-1], ""]
-                    return [*head, *facts, f"{'page':<13}docs/{page}"]
+                    return [*head, *facts, f"{'page':<13}{SITE}/{page.removesuffix('.md')}.html"]
     return []
 
 
