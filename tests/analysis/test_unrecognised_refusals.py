@@ -24,7 +24,7 @@ def findings(folder, claims, gates="version: 1\n"):
 def test_refusals_in_other_words_are_named_with_the_setting_that_counts_them(tmp_path):
     [(message, fix)] = findings(tmp_path, ["I don't know.", "It was Ada.", "not in context"])
     assert message == "1 of 2 answers to unanswerable questions refuse in other words than the token: 'I don't know.'"
-    assert fix == "To count them as refusals, write builtin: true under refusal in the gates file."
+    assert fix == "To count refusals in other words, write builtin: true under refusal in the gates file."
 
 
 def test_an_empty_answer_is_an_example_only_if_all_are_empty(tmp_path):

@@ -285,7 +285,8 @@ def test_refusals_in_other_words_count_after_the_line_that_the_warning_names(pro
     code, report = score()
     assert (code, fixes(report)["unrecognised-refusals"]) == (
         1,
-        "To count them as refusals, write builtin: true under refusal in the gates file.",
+        "To count refusals in other words, write builtin: true under refusal in the gates file.",
     )
+    assert any("have no recognised refusal" in cause["cause"] for cause in report["diagnosis"])
     project.put(gates=written.replace("refusal:\n", "refusal:\n  builtin: true\n"))
     assert score()[0] == 0

@@ -351,6 +351,13 @@ def test_the_retrieved_ids_of_a_reply_are_recorded(collect, tmp_path):
     assert read_rows(tmp_path / "t.jsonl")[0]["retrieved_ids"] == ["a", "b"]
 
 
+@pytest.mark.parametrize("name", ["chunks", "sources"])
+def test_a_server_whose_chunks_have_another_name_is_noticed(collect, serve, name):
+    url, _ = serve(lambda *_: (200, {"answer": "x", name: [{"id": "a", "text": "t"}]}))
+    code, _, err = collect("--url", url)
+    assert (code, "map it with --request: chunks: /NAME" in err) == (0, name == "sources")
+
+
 @pytest.mark.parametrize(
     ("form", "answer"), [("numbers", "See [2, 1]."), ("brackets", "See [b] and [a]."), ("numbers", "See nothing.")]
 )

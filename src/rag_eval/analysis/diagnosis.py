@@ -265,8 +265,10 @@ def _refusals(figures: _Figures) -> Iterator[Diagnosis]:
     # The metric alone does not decide: missing answers raise it too.
     too_often = answered > 0 and answered / (answered + refused) > figures.limits["under_refusal"]
     if (too_often and figures.broken("under_refusal")) or figures.is_much(("HALLUCINATION",), broken):
-        was = "was" if answered == 1 else "were"
-        cause = f"{quantity(answered, 'question')} that the corpus does not answer {was} answered"
+        outcome = "was answered" if answered == 1 else "were answered"
+        if figures.refusal_fix:
+            outcome = f"{'has' if answered == 1 else 'have'} no recognised refusal"
+        cause = f"{quantity(answered, 'question')} that the corpus does not answer {outcome}"
         steps = "Read the HALLUCINATION cases. Strengthen the refusal rule, or fix gold items that the corpus answers."
         steps = figures.refusal_fix or steps
         names = ["under_refusal"] if figures.broken("under_refusal") else low

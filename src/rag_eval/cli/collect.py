@@ -56,7 +56,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_flag("--force", "overwrite a finished file of traces")
     preset = "shape of a common server (default: plain)"
     parser.add_argument("--preset", choices=list(PRESETS), default="plain", help=preset)
-    parser.add_option("--request", "FILE", "YAML file that maps request and reply: docs/collect.md")
+    parser.add_option("--request", "FILE", "YAML map of request and reply, such as answer: /result/text")
     parser.add_option("--suite", "SUITE", "full, smoke, or smoke:N for a sample", default="full")
     parser.add_option("--repeats", "N", "ask every question N times (default: 1)", default=1, type=whole(1, 1000))
     parser.add_option("--matrix", "FILE", "YAML file of named configurations, each of them a run")
@@ -160,6 +160,8 @@ def _finished(args: argparse.Namespace, rows: Sequence[Row]) -> int:
     score = shell_line("rag-eval", "score", *gold, "--trace", args.out)
     following = f" Next: {score}" if failed != rows else ""
     print_notes(f"wrote {args.out}: {quantity(len(rows), 'trace')}, {len(failed)} with an error.{following}")
+    if args.url and failed != rows and not any("retrieved_ids" in row for row in rows):
+        print_notes("no reply has chunks. If it has them under another name, map it with --request: chunks: /NAME")
     if failed:
         some = "every question failed" if failed == rows else f"{quantity(len(failed), 'question')} failed"
         again = " Correct it, and run the same command with --force." if failed == rows else ""

@@ -353,7 +353,7 @@ def unrecognised_refusals(answers: Sequence[Case], file: str, *, is_builtin: boo
         return
     is_marked = all(case.trace.abstained is False for case in refusals)
     message = f"{' and '.join(counts)} refuse in other words than the token"
-    fix = "To count them as refusals, write builtin: true under refusal in the gates file."
+    fix = "To count refusals in other words, write builtin: true under refusal in the gates file."
     if is_marked:
         message = f"{' and '.join(counts)} refuse, but their traces say abstained: false"
         fix = "Leave abstained out of the traces of refusals, or write true."
