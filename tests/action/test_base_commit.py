@@ -10,7 +10,7 @@ import pytest
 from fake_github import FakeGitHub, Fault
 from project import GATES, GOLD, Project, apart, besides_tracked, gates, gold_of, wrong
 from rag_eval.action.base_commit import ApiHistory, DecidingCommit, GitHistory, Trigger, authority, find
-from rag_eval.git.snapshots import NOTHING
+from rag_eval.git import NOTHING
 from rag_eval.run.authority import WorkTree
 from seams import Git, GitHub, RagEvalError, UsageError, action
 

@@ -20,7 +20,7 @@ from cases import ROOT, gold_row, trace_row, write_rows
 from rag_eval import api
 from rag_eval.cli import init
 from rag_eval.common import guard, paths
-from rag_eval.git.snapshots import NOTHING
+from rag_eval.git import NOTHING
 from rag_eval.run.authority import Authority, WorkTree
 from seams import COMMANDS, PRESETS, RENDERERS, build_parser
 from table import each_row

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from gitrepo import Repo
-from rag_eval.git.snapshots import Irregular, read
+from rag_eval.git import Irregular, read
 from seams import Git, GitError
 
 

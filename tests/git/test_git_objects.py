@@ -8,7 +8,7 @@ import random
 import pytest
 
 from gitrepo import Repo
-from rag_eval.git.snapshots import parents
+from rag_eval.git import parents
 from seams import Git, GitError
 
 

@@ -9,8 +9,8 @@ import zlib
 import pytest
 
 from gitrepo import Repo
-from rag_eval.git.snapshots import NOTHING, CommitTree, Irregular, differing, follow_links, parents, read
-from rag_eval.git.snapshots import object_id as blob_id
+from rag_eval.git import NOTHING, CommitTree, Irregular, differing, follow_links, parents, read
+from rag_eval.git import object_id as blob_id
 from rag_eval.run.authority import WorkTree
 from seams import Git, GitError, InputError
 

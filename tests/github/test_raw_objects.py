@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from gitrepo import Repo
-from rag_eval.git.snapshots import CommitTree, object_id
+from rag_eval.git import CommitTree, object_id
 from rag_eval.github import commit_bytes, tree_bytes
 from seams import GitHub, GitHubError, Network
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.errors import RagEvalError, UsageError
+from rag_eval.git import NOTHING, CommitTree, is_object_id, parents
 from rag_eval.git.plumbing import Git, GitError, GitTimeout
-from rag_eval.git.snapshots import NOTHING, CommitTree, is_object_id, parents
 from rag_eval.github import GitHub
 from rag_eval.github.http_client import text_at
 from rag_eval.gold.signoff_identity import Author, SignoffPolicy, approvals, authors

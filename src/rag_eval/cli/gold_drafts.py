@@ -23,15 +23,15 @@ from rag_eval.common.files import with_line, write_data, write_rows
 from rag_eval.common.paths import nearest_gates, shell_line
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.errors import PASSED, RagEvalError, UsageError
+from rag_eval.git import read
 from rag_eval.git.plumbing import Git, GitError
-from rag_eval.git.snapshots import read
 from rag_eval.metrics import measure
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.readers.problems import Contract
 from rag_eval.readers.source import checked_reader
 from rag_eval.run import Options
-from rag_eval.run.inputs import open_policy
+from rag_eval.run.steps import open_policy
 from rag_eval.scoring import plain_question
 from rag_eval.stats.probability import hash_order
 

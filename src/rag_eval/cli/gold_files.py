@@ -29,8 +29,8 @@ from rag_eval.contract import DEFAULT_TRACE, Chunk, Gold
 from rag_eval.contract.records import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, RagEvalError, UsageError
 from rag_eval.gates.questions import slices_of
+from rag_eval.git import NOTHING, read
 from rag_eval.git.plumbing import Git
-from rag_eval.git.snapshots import NOTHING, read
 from rag_eval.gold import signoff, signoff_repository
 from rag_eval.gold.item_checks import GoldSample
 from rag_eval.gold.lint import GoldFinding, lint, watch
@@ -46,8 +46,7 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import PACKED, Reader
 from rag_eval.run import Options
 from rag_eval.run.authority import WorkTree
-from rag_eval.run.inputs import open_policy, read_inputs
-from rag_eval.run.scored import rescore_on, score_run
+from rag_eval.run.steps import open_policy, read_inputs, rescore_on, score_run
 
 _FINDINGS, _ROWS, _TEXT, _FLIPS = 100, 20, 60, 10
 _COUNTED_FIELDS = ("category", "difficulty", "query_type", "multi_hop", "tags")

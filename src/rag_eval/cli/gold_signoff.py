@@ -16,8 +16,8 @@ from rag_eval.cli.parser import Parser
 from rag_eval.common.escaping import one_line, quantity, quoted
 from rag_eval.common.paths import GATES_FILES, WINDOWS, shell_line
 from rag_eval.errors import GATE_FAILED, PASSED, Finding, InputError, UsageError
+from rag_eval.git import NOTHING, IsFolder, Tree
 from rag_eval.git.plumbing import Git, GitError
-from rag_eval.git.snapshots import NOTHING, IsFolder, Tree
 from rag_eval.gold import signoff, signoff_identity, signoff_repository
 from rag_eval.gold.signoff_identity import NO_PROOF, SignoffPolicy
 from rag_eval.gold.signoff_repository import GoldStates, Place

@@ -13,11 +13,11 @@ import subprocess
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from rag_eval import git
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import misread_names, shell_line, trust_no_program_here
 from rag_eval.errors import RagEvalError, UsageError
-from rag_eval.git import snapshots
-from rag_eval.git.snapshots import FOLDERS, SUBMODULE, CommitTree, is_object_id, parents, refuse_irregular
+from rag_eval.git import FOLDERS, SUBMODULE, CommitTree, is_object_id, parents, refuse_irregular
 
 # A partial clone would fetch missing objects, with programs that its configuration names.
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never")
@@ -97,8 +97,8 @@ class Git:
                 # From the root, as git lists it: the command may be run in a folder below.
                 fix = shell_line("git", "add", "--", f":/{path}")
                 raise GitError(f"{quoted(path)} has a merge conflict. Resolve it, then: {fix}")
-            if object_id == snapshots.object_id(b"", like=object_id):
-                no_files = snapshots.object_id(b"", "tree", like=object_id)
+            if object_id == git.object_id(b"", like=object_id):
+                no_files = git.object_id(b"", "tree", like=object_id)
                 if not self._run("diff-index", *_STAGED, no_files, "--", path):
                     continue  # `git add -N` has only announced it: its content would be in no commit
             if path in paths or f"{path.rpartition('/')[0]}/" in paths:
@@ -354,6 +354,6 @@ def _checked(object_id: str) -> str:
 
 def _checked_bytes(kind: str, object_id: str, data: bytes) -> bytes:
     """Return the bytes of an object if they match its id; raise an error otherwise."""
-    if snapshots.object_id(data, kind, like=object_id) != object_id:
+    if git.object_id(data, kind, like=object_id) != object_id:
         raise GitError(f"The object {object_id[:12]} does not match its id. Check the repository with: git fsck")
     return data

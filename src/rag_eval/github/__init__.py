@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import UsageError
-from rag_eval.git.snapshots import FOLDERS, is_object_id, object_id
+from rag_eval.git import FOLDERS, is_object_id, object_id
 from rag_eval.github.http_client import GRAPHQL, Http, Request, text_at
 from rag_eval.github.http_client import GitHubError as GitHubError
 from rag_eval.github.http_client import Network as Network

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, Problem
-from rag_eval.git.snapshots import path_inside
+from rag_eval.git import path_inside
 from rag_eval.readers.json_objects import NAMESPACE, is_valid_field
 from rag_eval.readers.source import MIB, YAML_MIB
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project, only_file, trust_no_program_here
 from rag_eval.errors import Finding, InputError, Problem, RagEvalError, UsageError
-from rag_eval.git.snapshots import NOTHING, Irregular, IsFolder, Tree, is_folder, path_inside, read, read_regular
+from rag_eval.git import NOTHING, Irregular, IsFolder, Tree, is_folder, path_inside, read, read_regular
 from rag_eval.gold import signoff
 from rag_eval.gold.signoff import Advice, Side
 from rag_eval.gold.signoff_identity import NO_PROOF, Author, Proof, SignoffPolicy, allowed_signers, signoff_policy

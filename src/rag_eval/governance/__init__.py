@@ -17,14 +17,14 @@ from rag_eval.errors import Finding, Note
 from rag_eval.gates import WHOLE_RUN_CHECKS, Policy, merge_gates
 from rag_eval.gates.integrity import counts_failures, degenerate_findings, levels_of, verdict_findings
 from rag_eval.gates.questions import scope_of
-from rag_eval.git.snapshots import has_path, read, read_regular
+from rag_eval.git import has_path, read, read_regular
 from rag_eval.governance.circumstances import USUAL, circumstances, review_verdicts, same_meaning, unscored_gold
 from rag_eval.governance.gold_review import ReviewContext, review_gold, signoff_policy_at, violations_of_base_policy
 from rag_eval.readers.gates_file import in_folder_of
 from rag_eval.run import Options
 from rag_eval.run.authority import Authority
 from rag_eval.run.base_policy import policy_in
-from rag_eval.run.scored import ScoredRun, rescore
+from rag_eval.run.steps import ScoredRun, rescore
 
 _BY_BASELINE = {
     *"fewer-cases must-pass-broken must-pass-gone must-pass-unjudged must-pass-unknown slices-disagree".split()

@@ -17,7 +17,7 @@ from rag_eval.errors import Finding, Level, Note
 from rag_eval.gates import Policy
 from rag_eval.gates.integrity import at_levels, commit_of, levels_of
 from rag_eval.gates.questions import select_measures
-from rag_eval.git.snapshots import (
+from rag_eval.git import (
     CommitTree,
     Irregular,
     Tree,
@@ -41,7 +41,7 @@ from rag_eval.run.base_policy import (
     policy_in,
     standard_gates_paths,
 )
-from rag_eval.run.scored import rescore
+from rag_eval.run.steps import rescore
 
 _NAMED, _VERDICTS_NAMED = 5, 3
 _ONLY = "Name the file only in the gates file."

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from rag_eval import git
 from rag_eval.analysis import Earlier, Report, SignedAt, gold_impact
 from rag_eval.analysis.gold_impact import GateTurn, GoldChange, changed_fields
 from rag_eval.analysis.judging import rejudge
@@ -24,7 +25,6 @@ from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import Finding, InputError, Note, Problem, UsageError
 from rag_eval.gates import BOUNDS, GateResult, Policy
 from rag_eval.gates.questions import by_conversation
-from rag_eval.git import snapshots
 from rag_eval.gold import signoff_repository
 from rag_eval.gold.item_checks import GoldSample
 from rag_eval.gold.lint import CHECKS, watch
@@ -36,7 +36,7 @@ from rag_eval.readers.source import PACKED
 from rag_eval.run import Options
 from rag_eval.run.authority import Authority
 from rag_eval.run.base_policy import gates_about, gold_named_by, stored_at
-from rag_eval.run.scored import ScoredRun, rescore, rescore_on
+from rag_eval.run.steps import ScoredRun, rescore, rescore_on
 
 RULES = tuple(
     "no-substr substr-white-space substr-character substr-refusal substr-in-question substr-stop-words "
@@ -152,7 +152,7 @@ def _impact(context: ReviewContext, run: ScoredRun, diff: GoldDiff) -> GoldRevie
         named = (file, head.file, head.trace, sidecar_of(head.trace))
         skipped = {inside for name in named if name and (inside := authority.inside(name))}
         skipped |= {f"{policy.records}/" for policy in signoff_policies(context)}
-        others = snapshots.differing(authority.fork, authority.after, skipped)
+        others = git.differing(authority.fork, authority.after, skipped)
         answered = {case.qid for case in past.report.questions if case.trace_line} if past else set()
         golds = [side.golds if side else {} for side in (diff.old, diff.new)]
         findings += gold_impact.findings(changes, file, others, answered, *golds)
@@ -215,17 +215,17 @@ def _review_signoff(
     if path is None:
         return [_untracked(context, "is outside the repository")], None
     try:
-        blob = snapshots.read(context.authority.after, path)
-    except snapshots.Irregular as error:
-        if not snapshots.is_folder(error, path):
+        blob = git.read(context.authority.after, path)
+    except git.Irregular as error:
+        if not git.is_folder(error, path):
             raise
         return [_without_items(context, signoff_repository.no_items(path))], None
     if blob is None:
         return [_untracked(context, "is not in the commit under test")], None
     if _LFS.match(blob):
-        is_same = blob == snapshots.read_regular(context.authority.fork, path) and not is_enforced(context)
+        is_same = blob == git.read_regular(context.authority.fork, path) and not is_enforced(context)
         return [] if is_same else [_without_items(context, signoff_repository.in_lfs(path))], None
-    if (snapshots.read(context.authority.head, path) or b"").startswith(PACKED):
+    if (git.read(context.authority.head, path) or b"").startswith(PACKED):
         return [_without_items(context, signoff_repository.packed(path))], None
     policies = signoff_policies(context)
     policy_of_gold = next((policy for policy in policies if policy.gold == path), None)
@@ -251,7 +251,7 @@ def signoff_policies(context: ReviewContext) -> list[SignoffPolicy]:
     head = _head_signoff_policy(context)
     path = authority.on_base(context.base.file) if context.base else None
     base = signoff_policy_at(context, authority.gates, path)
-    first = authority.fork is snapshots.NOTHING or authority.gates is None
+    first = authority.fork is git.NOTHING or authority.gates is None
     return signoff_repository.policies_in_force(base, head, named_gold(context), first=first)
 
 
@@ -260,7 +260,7 @@ def _head_signoff_policy(context: ReviewContext) -> SignoffPolicy | None:
     return signoff_policy_at(context, context.authority.head, path)
 
 
-def signoff_policy_at(context: ReviewContext, tree: snapshots.Tree | None, path: str | None) -> SignoffPolicy | None:
+def signoff_policy_at(context: ReviewContext, tree: git.Tree | None, path: str | None) -> SignoffPolicy | None:
     """Return the sign-off policy of a gates file for the scored gold, None without one."""
     policy = signoff_repository.policy_at(tree, path) if tree and path else None
     return policy.for_gold(named_gold(context)) if policy else None
@@ -269,7 +269,7 @@ def signoff_policy_at(context: ReviewContext, tree: snapshots.Tree | None, path:
 def named_gold(context: ReviewContext) -> str | None:
     """Return the path of the gold that the caller named, by the links of the base."""
     path = context.authority.on_base(context.options.gold) if context.options.gold else None
-    return snapshots.follow_links(context.authority.fork, path) if path else None
+    return git.follow_links(context.authority.fork, path) if path else None
 
 
 def is_enforced(context: ReviewContext) -> bool:
@@ -373,21 +373,21 @@ def compare(context: ReviewContext) -> GoldDiff:
     return GoldDiff(tuple(changes), old, new)
 
 
-def _gold_path(context: ReviewContext, tree: snapshots.Tree) -> str | None:
+def _gold_path(context: ReviewContext, tree: git.Tree) -> str | None:
     """Return the path of the gold of ``tree``: the caller's if it exists there, otherwise the base gates' path.
 
     Without gates on the base it is the path of the scored gold, otherwise the usual one if no gates are about that.
     """
     authority = context.authority
     named = named_gold(context)
-    if named and snapshots.has_path(tree, named):
+    if named and git.has_path(tree, named):
         return named
     if context.base:
         return gold_named_by(authority, context.base, tree)
     usual = str(Path(context.options.folder, DEFAULT_GOLD))
     is_of_others = bool(gates_about(authority, usual, context.run.inputs.reader))
     paths = map(authority.inside, [context.head.gold] if is_of_others else [context.head.gold, usual])
-    return next((path for path in paths if path and snapshots.has_path(tree, path)), None)
+    return next((path for path in paths if path and git.has_path(tree, path)), None)
 
 
 def _scored_bytes(context: ReviewContext) -> bytes | None:
@@ -395,9 +395,9 @@ def _scored_bytes(context: ReviewContext) -> bytes | None:
     path = context.authority.inside(context.head.gold)
     try:
         is_file = path is not None and context.authority.after.files(path)
-    except snapshots.Irregular:
+    except git.Irregular:
         return None
-    return snapshots.read(context.authority.head, path) if path and is_file else None
+    return git.read(context.authority.head, path) if path and is_file else None
 
 
 def _refuse_other_bytes(context: ReviewContext) -> None:
@@ -409,9 +409,9 @@ def _refuse_other_bytes(context: ReviewContext) -> None:
         raise InputError([Problem(context.head.gold, 0, "", "was changed while the run was scored", fix)])
 
 
-def gold_at(context: ReviewContext, tree: snapshots.Tree) -> GoldSet | None:
+def gold_at(context: ReviewContext, tree: git.Tree) -> GoldSet | None:
     """Return the gold of a state of the base; None if it has none that can be read."""
-    if tree is snapshots.NOTHING:
+    if tree is git.NOTHING:
         return None
     try:
         stored = stored_at(context.authority, tree, _gold_path(context, tree), context.run.inputs.base_limits)

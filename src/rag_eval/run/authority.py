@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 
 from rag_eval.common.paths import from_here
 from rag_eval.errors import InputError, Problem, RagEvalError
+from rag_eval.git import NOTHING, CommitTree, IsFolder, Tree, object_id
 from rag_eval.git.plumbing import Git, LastWrite
-from rag_eval.git.snapshots import NOTHING, CommitTree, IsFolder, Tree, object_id
 from rag_eval.gold.signoff_repository import People
 
 Signoff = Literal["policy", "require", "off"]
@@ -100,7 +100,7 @@ def authority_from_git(ref: str) -> Authority:
 
 
 class WorkTree:
-    """The files below ``top``, the root of the repository; see :class:`rag_eval.git.snapshots.Tree`.
+    """The files below ``top``, the root of the repository; see :class:`rag_eval.git.Tree`.
 
     Files are read when they are listed, and have git's ids: content that git has gets the same id. A link anywhere in a
     path, or anything else that is not a regular file, is an :class:`InputError`.

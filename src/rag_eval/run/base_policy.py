@@ -10,13 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rag_eval import git
 from rag_eval.analysis.policy_changes import changes
 from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project
 from rag_eval.contract import DEFAULT_GOLD, Gold, Limits
 from rag_eval.errors import InputError, RagEvalError, UsageError
 from rag_eval.gates import Policy
-from rag_eval.git import snapshots
 from rag_eval.readers.gates_file import in_folder_of, policy_of
 from rag_eval.readers.gold_file import StoredGold, read_gold, stored_gold_set
 from rag_eval.readers.problems import ProblemCollector
@@ -64,7 +64,7 @@ def find_base_policy(
 class _Search:
     """The search for the base's gates that apply to the scored gold at the path ``gold``."""
 
-    def __init__(self, authority: Authority, tree: snapshots.CommitTree, gold: str, reader: Reader) -> None:
+    def __init__(self, authority: Authority, tree: git.CommitTree, gold: str, reader: Reader) -> None:
         self.authority, self.tree, self.gold = authority, tree, gold
         self.reader = reader.silent()
 
@@ -129,12 +129,12 @@ class _Search:
         if len(same) != 1 or self.has_gold(same[0], authority.after):
             return []
         file = authority.on_base(same[0].file)
-        return same if file and not snapshots.has_path(authority.after, file) else []
+        return same if file and not git.has_path(authority.after, file) else []
 
-    def has_gold(self, policy: Policy, *trees: snapshots.Tree) -> bool:
+    def has_gold(self, policy: Policy, *trees: git.Tree) -> bool:
         """Return whether the gold that a gates file names is in all of these states."""
         path = self.gold_of(policy)
-        return path is not None and all(snapshots.has_path(tree, path) for tree in trees)
+        return path is not None and all(git.has_path(tree, path) for tree in trees)
 
     def _strictest(self, policies: Iterable[Policy]) -> list[Policy]:
         """Return the gates that are at least as strict as all the others; all different ones if there are none.
@@ -159,9 +159,9 @@ class _Search:
         def content_of(path: str) -> str:
             path = in_folder_of(policy.file, path)
             name = self.authority.on_base(path)
-            data = snapshots.read_regular(self.tree, snapshots.follow_links(self.tree, name)) if name else None
+            data = git.read_regular(self.tree, git.follow_links(self.tree, name)) if name else None
             if data is not None:
-                return snapshots.object_id(data)
+                return git.object_id(data)
             return path if os.path.lexists(path) else ""  # such as a baseline that a step of the job downloads
 
         stated = {**policy.stated, "gold": "", "trace": ""}
@@ -177,7 +177,7 @@ class _Search:
 
     def policy_at(self, path: str) -> Policy | None:
         """Return the gates at a path of the base; None without a file."""
-        data = snapshots.read(self.tree, path)
+        data = git.read(self.tree, path)
         return None if data is None else self._parsed(path, data)
 
     def all_gates(self) -> Iterator[Policy]:
@@ -217,7 +217,7 @@ class _Search:
             return False
         policy = Policy(file=self.authority.outside(path), stated={"gold": gold})
         states = self.tree, self.authority.fork, self.authority.after
-        is_kept = self.has_gold(policy, *states) and all(snapshots.has_path(tree, path) for tree in states)
+        is_kept = self.has_gold(policy, *states) and all(git.has_path(tree, path) for tree in states)
         is_ours = self.gold_of(policy) == self.authority.inside(self.gold)
         return is_kept and not is_ours and not self.shares_items(policy, self.scored.values())
 
@@ -242,7 +242,7 @@ class _Search:
         try:
             stored = stored_at(self.authority, self.tree, path, limits)
             golds = stored_gold_set(stored).golds if stored else {}
-        except (InputError, snapshots.Irregular):
+        except (InputError, git.Irregular):
             return True
         theirs = [item for item in golds.values() if item.answerable] or list(golds.values())
         known = {key for item in theirs for key in _item_keys(item)}
@@ -288,17 +288,17 @@ def gates_left_behind(authority: Authority, base: Policy, items: Collection[Gold
         return []
     search, left = _Search(authority, tree, "", reader), list[Policy]()
     folders = set[str]()
-    for path in snapshots.deleted(before, after):
+    for path in git.deleted(before, after):
         while path and (path := posixpath.dirname(path)) not in folders:
             folders.add(path)
     paths = sorted(name for name in search.files if name.endswith(ENDINGS) and posixpath.dirname(name) in folders)
     tree.contents(search.files[path] for path in paths)  # all at once
     for path in paths:
-        with suppress(InputError, snapshots.Irregular):  # gates that cannot be read decide nothing
+        with suppress(InputError, git.Irregular):  # gates that cannot be read decide nothing
             for policy in search.gates_in([path]):
                 if policy.file == base.file or not search.has_gold(policy, before):
                     continue
-                is_left = not (snapshots.has_path(after, path) and search.has_gold(policy, after))
+                is_left = not (git.has_path(after, path) and search.has_gold(policy, after))
                 left += [policy] if is_left and search.shares_items(policy, items) else []
     return left
 
@@ -308,22 +308,22 @@ def is_standard_name(path: str) -> bool:
     return posixpath.basename(path) in GATES_FILES
 
 
-def _discovered(authority: Authority, tree: snapshots.CommitTree, folder: str) -> str | None:
+def _discovered(authority: Authority, tree: git.CommitTree, folder: str) -> str | None:
     """Return the gates file that a run from ``folder`` finds on the base; None if there is none.
 
     Outside the action it may be in a folder above it, unless the base does not have ``folder``, as with a new system.
     """
     start = authority.on_base(folder or ".")
-    folder = snapshots.follow_links(tree, start) if start and start != "." else ""
+    folder = git.follow_links(tree, start) if start and start != "." else ""
     while True:
         project = posixpath.join(folder, PROJECT_FILE)
-        source = snapshots.follow_links(tree, project)
-        may_differ = snapshots.is_in_changed_submodule(authority.fork, authority.after, source)
-        data = snapshots.read(tree, source) if may_differ else snapshots.read_regular(tree, source)
+        source = git.follow_links(tree, project)
+        may_differ = git.is_in_changed_submodule(authority.fork, authority.after, source)
+        data = git.read(tree, source) if may_differ else git.read_regular(tree, source)
         if data is not None and (named := gates_of_project(data, project)):
             path = posixpath.normpath(posixpath.join(folder, named))
-            return path if not path.startswith("../") and snapshots.read(tree, path) is not None else None
-        usual = [path for name in GATES_FILES if snapshots.has_path(tree, path := posixpath.join(folder, name))]
+            return path if not path.startswith("../") and git.read(tree, path) is not None else None
+        usual = [path for name in GATES_FILES if git.has_path(tree, path := posixpath.join(folder, name))]
         if usual or not folder or authority.ci or not tree.entries(folder):
             return usual[0] if usual else None
         folder = posixpath.dirname(folder)
@@ -340,39 +340,39 @@ def standard_gates_paths(authority: Authority, folder: str, gold: str) -> list[s
     return list(dict.fromkeys(name for name in (*in_folder, *reachable, *here, *GATES_FILES) if name))
 
 
-def _is_reachable(tree: snapshots.Tree, path: str) -> bool:
+def _is_reachable(tree: git.Tree, path: str) -> bool:
     """Return whether only folders lead to ``path``, because a path through a link or submodule names no file."""
     try:
         tree.files(path)
-    except snapshots.Irregular as odd:
+    except git.Irregular as odd:
         return odd.path == path
     return True
 
 
-def policy_in(tree: snapshots.Tree | None, path: str | None, file: str) -> Policy | None:
+def policy_in(tree: git.Tree | None, path: str | None, file: str) -> Policy | None:
     """Return the policy at a path of a state, as that of ``file``; None if it is missing or invalid."""
-    data = snapshots.read_regular(tree, path) if tree and path else None
+    data = git.read_regular(tree, path) if tree and path else None
     return None if data is None else policy_of(data, file, ProblemCollector())
 
 
-def gold_named_by(authority: Authority, base: Policy, tree: snapshots.Tree) -> str | None:
+def gold_named_by(authority: Authority, base: Policy, tree: git.Tree) -> str | None:
     """Return the path of the gold that a gates file of the base names, as ``tree`` has that file."""
     file = authority.on_base(base.file)
     if file is None:
         return None
     stated = (policy_in(tree, file, base.file) or base).stated.get("gold", DEFAULT_GOLD)
-    return snapshots.path_inside(posixpath.dirname(file), stated.replace(os.sep, "/"))
+    return git.path_inside(posixpath.dirname(file), stated.replace(os.sep, "/"))
 
 
-def stored_at(authority: Authority, tree: snapshots.Tree, path: str | None, limits: Limits) -> StoredGold | None:
+def stored_at(authority: Authority, tree: git.Tree, path: str | None, limits: Limits) -> StoredGold | None:
     """Return the gold file or label folder at ``path`` of a tree, None if there is nothing or no path."""
     if not path:
         return None
     shown = f"{path} of {authority.ref}"
     try:
-        data = snapshots.read(tree, path)
-    except snapshots.Irregular as error:
-        if not snapshots.is_folder(error, path):
+        data = git.read(tree, path)
+    except git.Irregular as error:
+        if not git.is_folder(error, path):
             raise
         ids = tree.files(f"{path}/")
         blobs = tree.contents(ids.values())
@@ -386,13 +386,11 @@ def is_unchanged(authority: Authority, path: str) -> bool:
     inside = authority.inside(path)
     if inside is None:
         return True  # the base does not decide about it
-    states = [
-        _content(tree, inside) for tree in (authority.fork, authority.gates) if tree and tree is not snapshots.NOTHING
-    ]
+    states = [_content(tree, inside) for tree in (authority.fork, authority.gates) if tree and tree is not git.NOTHING]
     return not any(states) or _content(authority.head, inside) in states
 
 
-def _content(tree: snapshots.Tree, path: str) -> dict[str, bytes]:
+def _content(tree: git.Tree, path: str) -> dict[str, bytes]:
     try:
         ids = tree.files(path)
     except RagEvalError:

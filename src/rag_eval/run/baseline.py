@@ -20,7 +20,7 @@ from rag_eval.errors import Finding, InputError, Problem
 from rag_eval.gates import MARGINS, Policy
 from rag_eval.gates.evidence import RunEvidence
 from rag_eval.gates.questions import impossible
-from rag_eval.git.snapshots import follow_links, read, read_regular
+from rag_eval.git import follow_links, read, read_regular
 from rag_eval.metrics import measure
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.source import Reader
