@@ -92,7 +92,6 @@ def _score(args: argparse.Namespace) -> int:
         return _print_scores(args, options, inline)
     from rag_eval import api
     from rag_eval.gates.questions import gold_fields
-    from rag_eval.run.single_cases import details_of, save_failed
 
     options = options._replace(by=gold_fields(args.by) if args.by else ())
     has_html = args.out or args.format == "html"
@@ -107,9 +106,15 @@ def _score(args: argparse.Namespace) -> int:
         authority = authority_from_git(args.base)
     report = api.run(options, authority)
     print_notes(*_notes(report), quiet=args.quiet)
-    details = details_of(report, options) if args.details else None
+    details = None
+    if args.details:
+        from rag_eval.run.single_cases import details_of  # loads all importers
+
+        details = details_of(report, options)
     write_report(report, args, by=bool(options.by), details=details)
     if args.save_trace:
+        from rag_eval.run.single_cases import save_failed
+
         print_notes(save_failed(report, options, args.save_trace), quiet=args.quiet)
     return report.exit_code
 

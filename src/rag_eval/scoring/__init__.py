@@ -9,13 +9,15 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from copy import copy
 from functools import cached_property
 from itertools import chain, repeat
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from unicodedata import category
 
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace, Usage
-from rag_eval.metrics import Measure
 from rag_eval.stats.tally import Score, Tally, weighted_counts
+
+if TYPE_CHECKING:
+    from rag_eval.metrics import Measure
 
 PairTrace = Callable[[Trace], str | None]
 """Finds the qid of the gold item that a trace answers if its own qid does not tell."""
