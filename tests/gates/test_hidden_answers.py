@@ -37,6 +37,7 @@ HIDDEN = {
     "an element beside the page": '<div style="position:absolute;left:-9999px">{}</div> It is fine.',
     "an element for screen readers": 'It is fine. <span class="small sr-only">{}</span>',
     "an element for browsers without scripts": "It is fine. <noscript>{}</noscript>",
+    "the reasoning of a model": "<think>\nIs it {}?\n</think>\n\nIt is fine.",
     "the description of a drawing": "It is fine. <svg><desc>{}</desc></svg>",
     "the data of a drawing": "It is fine. <svg><metadata>{}</metadata></svg>",
     "an element for browsers without frames": "It is fine. <noframes>{}</noframes>",

@@ -39,7 +39,7 @@ _NOT_SHOWN = (
     r"<!--.{0,4000}?-->",
     r"<\?.{0,4000}?\?>",
     r"<![a-z\[][^<>]{0,4000}>",
-    r"<(?P<raw>script|style|template|noscript|iframe|title|head|datalist|object|audio|video|canvas|rp|desc|metadata|noframes|noembed|del|strike|s)\b[^<>]{0,500}>.{0,4000}?</(?P=raw)\s*>",
+    r"<(?P<raw>think|thinking|script|style|template|noscript|iframe|title|head|datalist|object|audio|video|canvas|rp|desc|metadata|noframes|noembed|del|strike|s)\b[^<>]{0,500}>.{0,4000}?</(?P=raw)\s*>",
     rf"<(?P<tag>\w{{1,20}})\s[^<>]{{0,500}}?(?:{_HIDING})[^<>]{{0,500}}>.{{0,4000}}?</(?P=tag)\s*>",
     rf"<(?P<pale>\w{{1,20}})\s{_PALE_ON_WHITE}[^<>]{{0,500}}>.{{0,4000}}?</(?P=pale)\s*>",
     r"(?<!~)~~(?![~\s])[^\n]{1,500}?(?<![~\s])~~(?!~)",  # crossed out, which takes the text back
