@@ -285,6 +285,9 @@ def test_a_gate_that_comes_or_goes_is_one_change_in_its_own_words():
     (change,) = changes({"gates": REFERENCE}, {"gates": gates})
     assert (change.key, change.kind, change.old) == ("gates.mrr", "stricter", None)
     assert json.loads(change.new) == {"min": 0.5, "severity": "warning"}
+    sliced = {"slices": {"gates": {"category=a": {"mrr": gates["mrr"]}}}}
+    (change,) = changes({"slices": {"gates": {}}}, sliced)
+    assert json.loads(change.new) == {"mrr": {"min": 0.5, "severity": "warning"}}
 
 
 def test_thresholds_that_differ_by_a_hair_are_shown_with_it():
