@@ -15,7 +15,7 @@ from rag_eval.common.escaping import quantity
 from rag_eval.importers import FIELDS, Row, retrieved, spans, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion
 from rag_eval.importers.spans import GENERATION, KINDS, OTHER, RERANKER, RETRIEVER, ROOT, TraceSpan, read_contents
-from rag_eval.importers.unwrap import as_dict, as_id, decoded
+from rag_eval.importers.unwrap import as_dict, as_id, as_list, decoded
 
 _NESTED = re.compile(r"^(retrieval\.documents|reranker\.(in|out)put_documents|llm\.(in|out)put_messages)$")
 _METADATA = re.compile(r"(metadata|(?:retrieval\.|reranker\.output_)documents\.\d+\.document\.metadata)\.(.+)")
@@ -185,6 +185,10 @@ def documents_of(conversion: Conversion, span: TraceSpan, flat: Row, cut: int = 
         return None
     if by_index:
         return list(by_index.values())
+    columns = {part: as_list(decoded(flat.get(f"{prefix}.{part}s"))) for part in ("id", "content", "score", "metadata")}
+    if length := max(map(len, columns.values())):  # of Arize AX
+        rows = zip(*(part or [None] * length for part in columns.values()), strict=True)
+        return [{name: item for name, item in zip(columns, row, strict=True) if item is not None} for row in rows]
     for name in _DOCUMENTS:
         if (documents := retrieved.documents_in(decoded(flat.get(name)))) is not None:
             return documents

@@ -43,6 +43,7 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
             draft.chunks = conversion.chunks(row[_RETRIEVED])
         elif (context := row.get("context", retrieved.contexts_in(row, output))) is not None:
             draft.chunks = conversion.chunks(_pieces(conversion, context))
+        table.read_positions(conversion, draft, output)
         yield draft
 
 

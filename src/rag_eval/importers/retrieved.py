@@ -266,6 +266,14 @@ def _annotated(output: Value) -> list[str] | None:
     return cited if cited or any(step.get("type") == "file_search_call" for step in steps) else None
 
 
+def cited_positions(output: Value) -> list[int]:
+    """Return the positions of the documents that an answer of Anthropic cites, in the order of the request."""
+    parts = map(as_dict, as_list(as_dict(output).get("content")))
+    cited = map(as_dict, chain.from_iterable(as_list(part.get("citations")) for part in parts))
+    positions = (first_id(("document_index", "search_result_index"), citation) for citation in cited)
+    return [int(position) for position in dict.fromkeys(positions) if position and position.isdecimal()]
+
+
 def _cited_id(document: dict[str, Value], metadata: dict[str, Value]) -> str | None:
     """Return the id of a cited document, or one of its text, if that is no part of the answer; otherwise None."""
     text = None if "start" in document else text_of(document)

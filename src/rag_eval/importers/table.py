@@ -83,7 +83,8 @@ def _cited(conversion: Conversion, values: Row) -> list[str]:
         conversion.account.dropped("contexts", "gold_citations has the ids", bool(contexts))
         return citations
     if not isinstance(contexts, list) or not all(isinstance(item, dict) for item in contexts):
-        return conversion.reference_ids(_list_of(conversion, "contexts", values))
+        texts = _list_of(conversion, "contexts", values)
+        return texts if all(map(_ID.fullmatch, texts)) else conversion.reference_ids(texts)
     relevant = [item for item in contexts if all(item.get(name, True) for name in _VERDICTS)]
     conversion.account.dropped("contexts", "they are marked as not relevant", len(contexts) - len(relevant))
     return [chunk["id"] for chunk in conversion.chunks(relevant)]
@@ -121,22 +122,32 @@ def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row, Row]]:
     """
     for line, recorded in objects(inputs, path, "a record"):
         value = _usual(recorded)
-        lists = _lists_in(value)
-        lists = lists or [rows for part in value.values() for rows in _lists_in(part) if are_of_record(*rows[0])]
+        named = _lists_in(value)
+        named = named or {
+            name: rows for part in value.values() for name, rows in _lists_in(part).items() if are_of_record(*rows[0])
+        }
+        lists = list(named.values())
         lifted = _lifted(value)
         is_record = are_of_record(*lifted) and not (lifted is not value and lists and are_of_record(*lists[0][0]))
         if len(lists) == 1 and not is_record:
             yield from ((line, row, _lifted(_usual(row))) for row in lists[0] if isinstance(row, dict))
         elif len(value) == len(lists) > 1 and (rows := _merged(lists)):
             yield from ((line, row, row) for row in rows)
+        elif not is_record and len(lists) > 1 and all(are_of_record(*rows[0]) for rows in lists):  # a list for each run
+            yield from (
+                (line, row, {"run": name, **_usual(row)})
+                for name, rows in named.items()
+                for row in rows
+                if isinstance(row, dict)
+            )
         else:
             yield line, recorded, lifted
 
 
-def _lists_in(value: Any) -> list[list[Any]]:
-    """Return the lists of objects in an object."""
-    parts = unwrap.as_dict(value).values()
-    return [item for item in parts if isinstance(item, list) and item and isinstance(item[0], dict)]
+def _lists_in(value: Any) -> dict[str, list[Any]]:
+    """Return the lists of objects in an object, by name."""
+    parts = unwrap.as_dict(value).items()
+    return {name: item for name, item in parts if isinstance(item, list) and item and isinstance(item[0], dict)}
 
 
 def _lifted(value: Row) -> Row:
@@ -145,7 +156,8 @@ def _lifted(value: Row) -> Row:
     while not are_of_record(*flat) and any(isinstance(item, dict) and item for item in flat.values()):
         parts = {name: item for name, item in flat.items() if isinstance(item, dict) and item}
         documents = documents or next(filter(None, map(retrieved.documents_of_response, parts.values())), [])
-        lower = {f"{name}.{key}": item for name, part in parts.items() for key, item in part.items()}
+        below = ((f"{name}.{key}", item) for name, part in parts.items() for key, item in part.items())
+        lower = {name: item for name, item in below if not documents or item != documents}
         flat = {**{name: item for name, item in flat.items() if name not in parts}, **lower}
     if not are_of_record(*flat):
         return value
@@ -269,6 +281,7 @@ def drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
             continue
         draft = _draft(conversion, values)
         draft.chunks = chunks
+        read_positions(conversion, draft, unwrap.output_of(values.get("answer")))
         if not {"answer", "error"} & fields.keys():
             draft.answer = ""
             conversion.account.lacking("records without an answer: use --perspective retrieval")
@@ -342,10 +355,6 @@ def drop_rest(conversion: Conversion, output: Any, usage: Row) -> None:
     choice = next((item for item in unwrap.as_list(unwrap.at(output, "/choices"))), None)
     conversion.drop_unread(unwrap.as_dict(choice), _OF_CHOICES, " of choices")
     conversion.drop_unread(unwrap.as_dict(unwrap.at(choice, "/message")), _OF_MESSAGES, " of messages")
-    contents = [unwrap.at(item, "/content") for item in (output, *unwrap.as_list(unwrap.at(output, "/output")))]
-    for part in map(unwrap.as_dict, chain.from_iterable(map(unwrap.as_list, contents))):
-        count = len(unwrap.as_list(part.get("citations")))  # of Anthropic
-        conversion.account.dropped("citations in the text of answers", "they name no chunk", count)
     is_lost = bool(unwrap.at(output, "/citations")) and retrieved.stated_citations(output) is None
     conversion.account.dropped("citations of the answer", "they name no ids", is_lost)
     currency = unwrap.at(output, "/metadata/usage/currency")  # of Dify
@@ -353,6 +362,15 @@ def drop_rest(conversion: Conversion, output: Any, usage: Row) -> None:
     counts = {name.partition("/")[0] for name in unwrap.USAGES if unwrap.at(output, f"/{name}") is not None}
     read = {*retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS, *_OF_OUTPUTS, *counts}
     conversion.drop_others(output, unwrap.ANSWER_FIELDS, " of the answer", read | set(unwrap.MODELS if usage else ()))
+
+
+def read_positions(conversion: Conversion, draft: Draft, output: Any) -> None:
+    """Fill the citations of a draft from the positions of its chunks that the parts of an answer cite."""
+    positions, chunks = retrieved.cited_positions(output), draft.chunks or []
+    if draft.citations is None and positions and max(positions) < len(chunks):
+        draft.citations = [chunks[position]["id"] for position in positions]
+    elif draft.citations is None:
+        conversion.account.dropped("citations in the text of answers", "they name no chunk", len(positions))
 
 
 def read_operations(conversion: Conversion, draft: Draft, values: Row) -> None:
