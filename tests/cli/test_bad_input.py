@@ -19,7 +19,7 @@ from damage import WORDS, damaged, documents, encoded, mutated, rows
 from depth import DEEP
 from seams import COMMANDS, RagEvalError, action, build_parser, main
 
-SECONDS = 10
+SECONDS = 60
 EXAMPLES = settings(max_examples=400 if DEEP else 60, derandomize=True)
 GATES = {
     "version": 1,

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
@@ -636,13 +636,13 @@ def test_a_cut_answer_to_a_write_does_not_write_again(fake, github):
 
 
 def test_an_answer_in_drops_is_given_up(fake, clock):
-    fake.faults = [Fault("GET", 200, raw=b"[" + b" " * 4_000 + b"]", how="in drops", times=9)]
+    fake.faults = [Fault("GET", 200, raw=b"[" + b" " * 40_000 + b"]", how="in drops", times=9)]
     network = clock.network()._replace(body_seconds=0.1)
     began = time.monotonic()
     with pytest.raises(GitHubError, match=r": the answer took longer than 0 s\. Run the job again later\.$") as slow:
         list(GitHub(fake.url, TOKEN, "octo/hello", network).comments(2))
     assert (slow.value.status, len(fake.seen)) == (0, 6)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def test_good_answers_that_take_for_ever_end_too(fake, clock, monkeypatch):
@@ -671,7 +671,7 @@ def test_headers_that_do_not_end_are_given_up(fake, clock, how):
     began = time.monotonic()
     assert list(GitHub(fake.url, TOKEN, "octo/hello", network).comments(2)) == []
     assert (len(fake.seen), clock.slept) == (3, [1, 2])
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize("fault", [Fault("", 503, times=99), Fault("", 200, how="hung up", times=99)])
@@ -709,12 +709,14 @@ def test_a_server_that_asks_to_wait_for_a_minute_is_asked_again(fake, clock):
 
 
 def test_a_name_server_that_does_not_answer_is_given_up(clock, monkeypatch):
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(3))
+    end = Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: end.wait(60))
     network = clock.network()._replace(headers_seconds=0.05)
     began = time.monotonic()
     with pytest.raises(GitHubError, match="could not be reached"):
         GitHub("http://api.github.test", TOKEN, "octo/hello", network).login()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 30
+    end.set()
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 422, 500])

@@ -4,7 +4,6 @@ import hashlib
 import re
 import subprocess
 import sys
-import time
 
 import pytest
 from hypothesis import example, given
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 import depth
 from cases import ROOT, make_case, read_rows
+from linear import seconds
 from rag_eval.gates import contract
 from rag_eval.textual import refusals
 from rag_eval.textual.refusals import (
@@ -330,13 +330,8 @@ HOSTILE = [
 
 
 def test_no_text_is_slow():
-    """20 ms are a hundred times what an answer takes; a pattern that tries every way would take hours."""
-    recognise("warm")
-    for part in HOSTILE:
-        text = (part * MAX_CLAIM)[:MAX_CLAIM]
-        started = time.process_time()
-        recognise(text)
-        assert time.process_time() - started < 0.2, part
+    """Each takes milliseconds; a pattern that tries every way would take hours."""
+    assert [part for part in HOSTILE if seconds(recognise, (part * MAX_CLAIM)[:MAX_CLAIM]) > 2] == []
 
 
 # What hangs on the table of patterns.

@@ -1,12 +1,8 @@
-"""Every text function is total and linear: 100 kB of anything take less than a second of processor time.
-
-Twice the text, up to a megabyte, takes about twice the time.
-"""
-
-import time
+"""Every text function is total and linear: twice the text, up to a megabyte, takes about twice the time."""
 
 import pytest
 
+from linear import is_linear, seconds
 from rag_eval.contract.records import inline_citations, without_citations
 from rag_eval.textual.grounding import ground, makes
 from rag_eval.textual.leaks import leaks_of, suspects
@@ -26,7 +22,7 @@ FUNCTIONS = {
     "instruction": instruction,
     "suspects": lambda text: suspects([text], Safety()),
 }
-NAMED = ["3 4 ", "1/2 ", "【4:0†", "&#39;", "9" * 5000 + " "]
+NAMED = ["3 4 ", "1/2 ", "【4:0†", "&#39;", "9" * 50_000 + " "]
 OTHERS = [
     *["citations:[", "[", "[id1]", "a@", "1.", "+1 ", "pass word: ", "sk-", "tel. 1", "AA00 ", "://a:b", "¼½", "°C "],
     *["$1m", "\n\n", "```", "{a: ", "(a,", "Sure, ", "if you have a ", "0s ", "v1.", "1,2", "(A, 2", "not ", "'t "],
@@ -61,25 +57,23 @@ OTHERS = [
 ]
 
 
-def slow(parts):
-    found = []
-    for part in parts:
-        text = (part * SIZE)[:SIZE]
-        for name, function in FUNCTIONS.items():
-            began = time.process_time()
-            function(text)
-            if time.process_time() - began > 1:
-                found.append((name, part[:12]))
-    return found
+def slow(texts):
+    return [
+        (name, text[:12]) for text in texts for name, function in FUNCTIONS.items() if not is_linear(function, text)
+    ]
+
+
+def repeated(part):
+    return (part * SIZE)[:SIZE]
 
 
 def test_texts_that_were_slow_are_not():
-    assert slow(NAMED) == []
+    assert slow(map(repeated, NAMED)) == []
 
 
 @pytest.mark.deep
 def test_no_text_is_slow():
-    assert slow(OTHERS) == []
+    assert slow(map(repeated, OTHERS)) == []
 
 
 MEGABYTE = 1_000_000
@@ -98,32 +92,15 @@ WHOLE = {
 }
 
 
-def spent(function, text):
-    """Processor times of two runs. The second may find words in a cache."""
-    times = []
-    for _ in range(2):
-        began = time.process_time()
-        function(text)
-        times.append(time.process_time() - began)
-    return times
-
-
 @pytest.mark.deep
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_megabyte_is_read_in_time_linear_in_its_length(name):
-    whole, part = WHOLE[name](MEGABYTE), WHOLE[name](MEGABYTE // 8)
-
-    def is_slow(function):
-        small, large = max(spent(function, part)), min(spent(function, whole))
-        return large > 0.5 and large > 24 * small  # eight times if linear, 64 times if quadratic
-
-    # Another process may disturb a measurement, but hardly three of them.
-    assert [key for key, function in FUNCTIONS.items() if all(is_slow(function) for _ in range(3))] == []
+    assert slow([WHOLE[name](MEGABYTE)]) == []
 
 
-def test_of_100_000_sentences_so_many_are_read_that_it_costs_no_more():
+def test_of_a_million_sentences_so_many_are_read_that_it_costs_no_more():
     chunk = "Cats sleep here. " * 400
-    short, long = "Cats sleep here. " * 10_000, "Cats sleep here. " * 100_000
+    short, long = "Cats sleep here. " * 10_000, "Cats sleep here. " * 1_000_000
     assert len(ground(long, [chunk])) == len(ground(short, [chunk])) == 200
-    seconds = [min(spent(lambda answer: ground(answer, [chunk]), answer)) for answer in (short, long)]
-    assert seconds[1] < 0.1 + 3 * seconds[0]
+    small, large = (seconds(lambda answer: ground(answer, [chunk]), answer) for answer in (short, long))
+    assert large < 10 * small  # 1.6 times here, and 100 if all were read
