@@ -929,7 +929,10 @@ def test_diff_says_what_was_added_changed_removed_and_what_mutated(repo):
     code, output = repo.gold("diff")
     assert code == 0
     assert output.splitlines() == [
-        "changed 'A1': gold_citations, question (another question under the same qid)",
+        (
+            "changed 'A1': gold_citations absent → [\"c1\"]; "
+            'question "How long is the warranty?" → "How heavy?" (another question under the same qid)'
+        ),
         "removed 'A2'",
         "added 'A3'",
         "eval/gold.jsonl against HEAD: 1 added, 1 changed, 1 removed.",
@@ -941,13 +944,13 @@ def test_diff_tells_a_new_spelling_from_a_new_value(repo):
     repo.git("add", ".")
     assert repo.gold("diff")[1].splitlines()[:2] == [
         "changed 'A1': only its formatting",
-        "changed 'A2': min_citations",
+        "changed 'A2': min_citations absent → 1",
     ]
 
 
 def test_diff_against_a_branch_shows_what_this_branch_does(repo):
     branch(repo, "topic", EDITED, TWO)
-    assert repo.gold("diff", "--base", "main")[1].startswith("changed 'A1': gold_claim_substr\n")
+    assert repo.gold("diff", "--base", "main")[1].startswith("changed 'A1': gold_claim_substr [] → [\"two years\"]\n")
     assert repo.gold("diff")[1] == "eval/gold.jsonl against HEAD: no changes.\n"
 
 

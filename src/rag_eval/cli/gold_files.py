@@ -201,15 +201,18 @@ def _described(change: HashChange, base: Side, head: Side) -> str:
     before, after = base.items.get(change.qid), head.items.get(change.qid)
     if before is None or after is None:
         return f"{change.verb} {quoted(change.qid)}"
-    fields = {name for name, _ in _as_json(before.row).items() ^ _as_json(after.row).items()}
-    what = ", ".join(quoted(name)[1:-1] for name in sorted(fields)) or "only its formatting"
+    old, new = _as_json(before.row), _as_json(after.row)
+    names = sorted({name for name, _ in old.items() ^ new.items()})
+    values = [" → ".join(one_line(row.get(name, "absent"), 60) for row in (old, new)) for name in names]
+    what = "; ".join(f"{quoted(name)[1:-1]} {value}" for name, value in zip(names, values, strict=True))
+    what = what or "only its formatting"
     mutation = " (another question under the same qid)" if signoff.question_changes(before, after) else ""
     return f"changed {quoted(change.qid)}: {what}{mutation}"
 
 
 def _as_json(row: Mapping[str, Any]) -> dict[str, str]:
     # As JSON, because true == 1 in Python.
-    return {name: json.dumps(value, sort_keys=True) for name, value in row.items()}
+    return {name: json.dumps(value, ensure_ascii=False, sort_keys=True) for name, value in row.items()}
 
 
 def case_effects(git: Git, states: GoldStates, gold: str, gates: str, trace: str) -> Iterator[str]:
