@@ -38,7 +38,7 @@ from rag_eval.readers.yaml_file import read_mapping
 from rag_eval.rendering import render
 
 _ROW = "a row"
-_RETRIEVED = "a row with chunks"
+_RETRIEVED, _ANSWERED = "a row with chunks", "a row with more than chunks"
 _POINTERS = {
     "qid": "where the id of the gold item is, from the record or the root span",
     "question": "where the question is",
@@ -225,6 +225,7 @@ def _lines(
             fields[_ROW] += 1
             if form.gives == "trace":
                 fields[_RETRIEVED] += "retrieved_ids" in row or "chunks" in row
+                fields[_ANSWERED] += row.get("answer_json") != {"claim": ""}
                 fields.update(present_fields(Trace.from_row(row, "", 0)))
             yield line
     except InputError as error:
@@ -367,8 +368,8 @@ def _coverage(fields: Mapping[str, int]) -> list[str]:
     for metric in METRICS.values():
         missing = [field for field in metric.needs if field.startswith("trace.") and field not in fields]
         lacking.update(dict.fromkeys(missing))
-        is_without_chunks = metric.perspective == "retrieval" and not fields[_RETRIEVED]
-        if not missing and not is_without_chunks and metric.level == "case" and metric.perspective != "judge":
+        needed = _RETRIEVED if metric.perspective == "retrieval" else _ANSWERED
+        if not missing and fields[needed] and metric.level == "case" and metric.perspective != "judge":
             given[metric.perspective] = None
     names = ", ".join(field.removeprefix("trace.") for field in lacking)
     lines = [f"metrics that apply to these traces: {', '.join(given)}"]

@@ -130,8 +130,8 @@ def drafts(conversion: Conversion) -> Iterator[Draft]:
         draft = Draft(first_seen[tag, topic], "", None, answers.get(topic, ""), chunks, qid=topic)
         draft.run = tag if several else None
         if topic not in answers:
-            fix = "use --perspective retrieval or --answers FILE"
-            account.lacking(f"topics without an answer: answer metrics have no value; {fix}")
+            fix = "score with --perspective retrieval, or add --answers FILE"
+            account.lacking(f"topics without an answer: only retrieval can be judged; {fix}")
         yield draft
     if options.qids and (missing := len(options.qids - {topic for _, topic in ranked})):
         account.lacking("questions of the gold set that the run does not answer", missing)
