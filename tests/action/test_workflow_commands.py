@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.action.runner import annotation, limit_per_level, output
+from rag_eval.action.runner import annotation, limit_per_level
 from rag_eval.github.posting import Annotation
 
 HOSTILE = st.text(st.sampled_from("ab:,%\n\r#[]\u202e\x1b=`@ "), max_size=40)
@@ -45,15 +44,6 @@ def test_an_annotation_is_one_line_with_its_own_command_and_properties(message, 
     properties = [part.split("=", 1)[0] for part in command.partition(" ")[2].split(",") if part]
     assert set(properties) <= {"file", "line", "title"}
     assert len(data) <= 5000
-
-
-def test_an_output_is_fenced_by_its_delimiter():
-    assert output("verdict", "passed", "end_1") == "verdict<<end_1\npassed\nend_1\n"
-
-
-def test_a_value_that_holds_the_delimiter_is_refused():
-    with pytest.raises(ValueError, match="delimiter"):
-        output("verdict", "x\nend_1\nother<<end_2", "end_1")
 
 
 def test_ten_annotations_of_each_level_are_kept_in_their_order():

@@ -275,13 +275,6 @@ def limit_per_level(notes: Iterable[Annotation]) -> Iterator[Annotation]:
             yield note
 
 
-def output(name: str, value: str, delimiter: str) -> str:
-    """Return a step output for GITHUB_OUTPUT; ``delimiter`` is a random word that does not occur in the value."""
-    if delimiter in value:
-        raise ValueError("the value contains the delimiter")
-    return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
-
-
 def announce(level: str, message: str, title: str = "rag-eval") -> None:
     """Print a message of error, warning or notice that GitHub shows on the page of the run."""
     print(annotation(level, message, title=title))
@@ -294,7 +287,8 @@ def put_outputs(
     if not runner.output_file:
         return
     posted = {"comment-url": comment_url, "comment-written": str(commented).lower(), "check-url": check_url}
-    lines = (output(name, value, f"end_{secrets.token_hex(16)}") for name, value in {**outputs, **posted}.items())
+    end = f"end_{secrets.token_hex(16)}"  # nobody can write it into a value
+    lines = (f"{name}<<{end}\n{value}\n{end}\n" for name, value in {**outputs, **posted}.items())
     append_text(runner.output_file, "".join(lines), "outputs of the step")
 
 
