@@ -301,11 +301,9 @@ def usable_cores(group: str = "/sys/fs/cgroup") -> int:
     """Return the number of cores that this process may use by affinity and by the control group of its container."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    for quota_file, period_file in (("cpu.max", "cpu.max"), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
-        with suppress(OSError, ValueError):
-            quota = Path(group, quota_file).read_text("ascii").split()[0]
-            period = Path(group, period_file).read_text("ascii").split()[-1]
-            cores = min(cores, int(quota) // int(period)) if quota != "-1" else cores  # "max" is no number: no limit
+    with suppress(OSError, ValueError):  # "max" is no number: no limit
+        quota, period = Path(group, "cpu.max").read_text("ascii").split()
+        cores = min(cores, int(quota) // int(period))
     return max(1, cores)
 
 
