@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from rag_eval.importers import FIELDS, Row, retrieved, spans, unwrap
-from rag_eval.importers.attributes import documents_of, flatten, kind_of
 from rag_eval.importers.conversion import JUDGED, NOT_READ, Conversion, Draft, Place
+from rag_eval.importers.otlp import documents_of, flatten, kind_of
 
 Record = tuple[Place, Row]
 _READ = FIELDS["langfuse"]["read"]

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from rag_eval.importers import FIELDS, Row, otlp, spans
-from rag_eval.importers.attributes import read_attributes
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft
 from rag_eval.importers.documents import nested
+from rag_eval.importers.otlp import read_attributes
 from rag_eval.importers.unwrap import as_dict, as_id, as_list, at, first_id, nanoseconds
 
 _FRAME = 'Export the spans whole: client.spans.get_spans_dataframe().to_json(orient="records", date_format="iso")'
