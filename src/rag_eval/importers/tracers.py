@@ -1,21 +1,187 @@
-"""Traces of Opik, Braintrust, HoneyHive and W&B Weave as trace rows; the datasets of the first two as gold rows.
+"""Traces of LangSmith, MLflow, Opik, Braintrust, HoneyHive and W&B Weave as trace rows; their datasets as gold rows.
 
-``data/formats.toml`` names the places of the fields of their spans.
+``data/formats.toml`` names the places of the fields of the last four.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 
-from rag_eval.importers import SPANS, Row, spans, unwrap
+from rag_eval.importers import FIELDS, SPANS, Row, spans, unwrap
 from rag_eval.importers.conversion import NOT_READ, Conversion, Draft, Place
 from rag_eval.importers.documents import nested
+from rag_eval.importers.otlp import hex_id, nanos
+from rag_eval.importers.unwrap import as_dict, as_id, as_list, decoded
 
+_RUNS = "Export all runs of each trace, one a line: file.write(run.model_dump_json() + '\\n')"
+_OF_RUNS = FIELDS["tracers"]["of_runs"]
+_USAGES = FIELDS["tracers"]["usages"]
+"""Where LangChain and the SDKs record tokens in outputs, in the order in which they count."""
+_JUDGED = ("feedback_stats", "feedback")
+_OF_TRACES = FIELDS["tracers"]["of_traces"]
+_REPEATED = FIELDS["tracers"]["repeated"]
+_MODELS = ("mlflow.llm.model", "model")
+_ATTRIBUTES = set(FIELDS["tracers"]["attributes"])
+_DATASET = ("inputs", "expectations", "tags", "dataset_record_id", "id", "metadata")
+_EXPORT = "Write each trace with trace.to_json(): an object of 'info' and 'data'."
 _ITEM = "Evaluation.predict_and_score"  # Weave's call for one question of an evaluation
 _OPIK = "Export the project: opik export WORKSPACE project NAME"
 _ALL_SPANS = "Export all spans of each trace, not only its root: in the export of logs choose spans."
 _ALL_CALLS = "Export all calls of each trace, not only its root: in the table of traces choose all calls."
+
+
+def langsmith_drafts(conversion: Conversion) -> Iterator[Draft]:
+    """Yield each trace in the runs of all files."""
+    account = conversion.account
+    runs: dict[str, tuple[Place, Row]] = {}
+    for value in conversion.records("a run", "runs", "items"):
+        for run in _runs(conversion, value):
+            place, known = runs.get(str(run["id"]), (conversion.place, {}))
+            runs[str(run["id"])] = place, unwrap.merged(known, run)
+    ends = ("end_time", "outputs", "error")
+    pending = {
+        name
+        for name, (_, run) in runs.items()
+        if str(run.get("status")).lower() == "pending" or not any(run.get(end) for end in ends)
+    }
+    ended = [record for name, record in runs.items() if name not in pending]
+    whole = [record for record in ended if str(record[1].get("trace_id")) not in pending]
+    account.dropped("a pending run", "it has not ended", len(pending))
+    account.dropped("runs of a pending trace", "its root has not ended", len(ended) - len(whole))
+    all_spans = [_span_of_run(conversion, *record) for record in whole]
+    lone = {span.trace for span in all_spans} - {span.trace for span in all_spans if span.parent}
+    account.lacking("traces with only their root run; export the child runs too (is_root off)", len(lone))
+    yield from spans.drafts(conversion, all_spans, "session_name")
+
+
+def langsmith_golds(conversion: Conversion) -> Iterator[Row]:
+    """Yield the gold row of each example; the columns of a CSV have their path as name."""
+    read = ("id", "inputs", "outputs", "metadata")
+    for example in map(nested, conversion.records("an example", "examples", "items")):
+        asked, expected = example.get("inputs"), unwrap.as_dict(example.get("outputs"))
+        yield from conversion.dataset_item(example, asked, expected, read, "/inputs/question", "langsmith")
+
+
+def _runs(conversion: Conversion, value: Row) -> Iterator[Row]:
+    """Yield the runs of a value: one run with its children, or a batch of ``post`` and ``patch`` halves."""
+    if "post" in value or "patch" in value:
+        conversion.drop_unread(value, ("post", "patch"))
+        for half in ("post", "patch"):
+            for run in value.get(half) or ():
+                yield from _runs(conversion, run)
+    elif "id" in value and ("run_type" in value or "trace_id" in value or "outputs" in value):
+        yield value
+        for child in value.get("child_runs") or ():
+            child = {"trace_id": value.get("trace_id") or value["id"], "parent_run_id": value["id"], **child}
+            yield from _runs(conversion, child)
+    else:
+        conversion.problem("", f"is not a run: its keys are {unwrap.first_keys(value)}", _RUNS)
+
+
+def _span_of_run(conversion: Conversion, place: Place, run: Row) -> spans.TraceSpan:
+    conversion.place = place
+    trace = unwrap.as_id(run.get("trace_id")) or str(run["id"])
+    ancestors = run.get("parent_run_ids") or ()  # the root first; runs.query() gives them instead of parent_run_id
+    parent = unwrap.as_id(run.get("parent_run_id")) or (str(ancestors[-1]) if ancestors else "")
+    span = spans.TraceSpan(conversion.place, trace, str(run["id"]), parent, str(run.get("name") or ""))
+    span.order = str(run.get("dotted_order") or "")
+    span.kind = spans.KINDS.get(str(run.get("run_type")).upper(), spans.OTHER)
+    span.start, span.end = unwrap.nanoseconds(run.get("start_time")), unwrap.nanoseconds(run.get("end_time"))
+    asked, outputs, extra = (unwrap.decoded(run.get(name)) for name in ("inputs", "outputs", "extra"))  # a bulk export
+    extra = unwrap.as_dict(extra)  # has them as JSON
+    metadata = unwrap.as_dict(extra.get("metadata")) | unwrap.as_dict(unwrap.decoded(run.get("metadata")))
+    spans.read_contents(conversion, span, asked, outputs, run)
+    span.qid = conversion.qid(run, metadata)
+    span.run = unwrap.first_id(("session_name", "session_id", "project_id"), run)
+    span.conversation = unwrap.as_id(run.get("thread_id")) or unwrap.first_id(unwrap.THREAD_KEYS, metadata)
+    span.failed, span.error = bool(run.get("error")), unwrap.as_id(run.get("error"))
+    if span.kind == spans.GENERATION or not span.parent:  # the root has the totals
+        counts = (unwrap.at(outputs, pointer) for pointer in _USAGES)
+        span.usage = unwrap.usage(run, *counts, cost=run.get("total_cost"))
+        model = unwrap.as_dict(extra.get("invocation_params")).get("model")
+        span.model = unwrap.as_id(metadata.get("ls_model_name")) or unwrap.as_id(model)
+        if run.get("total_cost") is not None and "cost_usd" not in span.usage:
+            conversion.account.dropped("total_cost", "it is not a number")
+    conversion.drop_unread(run, _OF_RUNS, "", _JUDGED)
+    conversion.drop_unread(extra, ("metadata", "invocation_params"), " of extra")
+    conversion.drop_unread(metadata, (*unwrap.QID_KEYS, *unwrap.THREAD_KEYS, "ls_model_name"), " of metadata")
+    return span
+
+
+def mlflow_drafts(conversion: Conversion) -> Iterator[Draft]:
+    """Yield each trace."""
+    traces = conversion.records("a trace", "traces")
+    parts = (_spans_of_mlflow(conversion, _whole_trace(value)) for value in traces)
+    yield from spans.drafts(conversion, chain.from_iterable(parts))
+
+
+def mlflow_golds(conversion: Conversion) -> Iterator[Row]:
+    """Yield the gold row of each record of an evaluation dataset; its expectations are labels."""
+    for record in conversion.records("a record", "records"):
+        labels = dict(as_dict(decoded(record.get("expectations"))))
+        contexts = [as_dict(document) for document in labels.pop("expected_retrieved_context", None) or ()]
+        labels["answer"] = labels.pop("expected_response", None)
+        labels["contexts"] = [document for document in contexts if document.get("content")]
+        item = {**record, "id": record.get("dataset_record_id"), "metadata": decoded(record.get("tags"))}
+        docs = [document["doc_uri"] for document in contexts if isinstance(document.get("doc_uri"), str)]
+        facts = [fact for fact in as_list(labels.pop("expected_facts", None)) if isinstance(fact, str)]
+        if facts:
+            conversion.account.renamed("expected_facts", "expected_claims")
+        asked, more = decoded(record.get("inputs")), {"relevant_docs": docs, "expected_claims": facts}
+        yield from conversion.dataset_item(item, asked, labels, _DATASET, "/inputs/question", "mlflow", **more)
+
+
+def _whole_trace(value: Row) -> Row:
+    """Return a trace as ``info`` and ``data``, also from a row of ``search_traces``, which has them as columns too."""
+    trace = as_dict(decoded(value.get("trace")))
+    if "info" in trace or "info" in value or not isinstance(value.get("spans"), list):
+        return trace or value
+    info = {**value, "trace_metadata": value.get("trace_metadata", value.get("request_metadata"))}
+    return {"info": {name: info.get(name) for name in _OF_TRACES}, "data": {**as_dict(trace.get("data")), **value}}
+
+
+def _spans_of_mlflow(conversion: Conversion, value: Row) -> Iterator[spans.TraceSpan]:
+    info, data = value.get("info"), value.get("data")
+    if not isinstance(info, dict) or not isinstance(data, dict) or not isinstance(data.get("spans"), list):
+        return conversion.problem("", "is not an MLflow trace", _EXPORT)
+    if not all(isinstance(raw, dict) for raw in data["spans"]):
+        return conversion.problem("/data/spans", "has a span that is not an object", _EXPORT)
+    trace = str(info.get("trace_id") or info.get("request_id") or "")
+    for raw in data["spans"]:
+        identity = raw.get("span_id") or as_dict(raw.get("context")).get("span_id")
+        identity, parent = (hex_id(item) for item in (identity, raw.get("parent_span_id") or raw.get("parent_id")))
+        span = spans.TraceSpan(conversion.place, trace, identity, parent, str(raw.get("name") or ""))
+        span.start, span.end = (
+            nanos(next((raw[name] for name in (f"{item}_unix_nano", f"{item}_ns", item) if name in raw), None))
+            for item in ("start_time", "end_time")
+        )
+        status = as_dict(raw.get("status"))
+        code = status.get("code") or status.get("status_code") or raw.get("status_code")
+        span.failed = str(code or "").endswith("ERROR")
+        span.error = unwrap.first_id(("message", "description", "status_message"), status, raw)
+        attributes = {name: decoded(text) for name, text in as_dict(raw.get("attributes")).items() if text != "null"}
+        span.kind = spans.KINDS.get(str(attributes.get("mlflow.spanType") or "").upper(), spans.OTHER)
+        asked, output = (
+            attributes.get(f"mlflow.span{side}", None if parent else decoded(data.get(name)))
+            for side, name in (("Inputs", "request"), ("Outputs", "response"))
+        )
+        spans.read_contents(conversion, span, asked, output)
+        if not parent:
+            span.conversation = as_id(as_dict(info.get("trace_metadata")).get("mlflow.trace.session"))
+            of_trace = info.get("tags"), info.get("trace_metadata")
+            span.qid = conversion.qid(*of_trace, attributes, attributes.get("metadata"), value)
+        span.usage = unwrap.usage(attributes.get("mlflow.chat.tokenUsage"))
+        span.model = unwrap.first_id(_MODELS, attributes)
+        conversion.drop_unread(as_dict(attributes.get("metadata")), unwrap.QID_KEYS, " of metadata")
+        for name in attributes.keys() - _ATTRIBUTES:
+            conversion.account.dropped(f"attribute {name}", NOT_READ)
+        yield span
+    conversion.drop_unread(value, ("info", "data", "trace", *_REPEATED), "", ("assessments",))
+    conversion.drop_unread(info, _OF_TRACES, " of info", ("assessments",))
+    for section in ("tags", "trace_metadata"):
+        conversion.drop_unread(as_dict(info.get(section)), (*unwrap.QID_KEYS, "mlflow.trace.session"), f" of {section}")
 
 
 def opik_drafts(conversion: Conversion) -> Iterator[Draft]:
