@@ -415,7 +415,8 @@ def run_export(args: argparse.Namespace) -> int:
       rag-eval export langfuse-scores --report rag-eval-report/report.json --out .
     """
     if args.format not in EXPORTERS:
-        raise UsageError(f"unknown format '{args.format[:80]}'. Choose one of: {', '.join(EXPORTERS)}")
+        table = "A row for each question: rag-eval score --format csv"
+        raise UsageError(f"unknown format '{args.format[:80]}'. Choose one of: {', '.join(EXPORTERS)}. {table}")
     form = EXPORTERS[args.format]
     with checked_reader() as reader:
         gold = _export_rows(reader, args.gold, "gold") if {"gold", "trace"} & {*form.needs} else []
