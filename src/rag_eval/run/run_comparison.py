@@ -60,6 +60,8 @@ def compare(
 ) -> RunComparison:
     """Compare runs: reports, or paths of report.json and trace files. The first is the base unless ``base`` names one.
 
+    A run has the name in the field ``run`` of its traces, otherwise that of its file, or ``run 1`` for a report.
+
     Print the result, or read its ``runs`` and ``metrics``. ``metrics`` names those to compare, ``every``
     compares all; otherwise the metrics that the last run gates are compared. Verdicts of different judges are refused
     unless ``across_judges`` is true.
