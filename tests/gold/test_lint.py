@@ -240,6 +240,8 @@ def test_the_same_question_with_the_same_labels_is_a_duplicate_and_with_others_a
     same, other = item(qid="Q2", question="how long  is it kept"), {**first, "qid": "Q3", **REFUSED}
     other |= {"gold_claim_substr": [], "gold_citations": []}
     assert [item.qid for item in found("question-duplicate", first, same)] == ["Q2"]
+    unseen = item(qid="Q2", question="How long is it \u200bkept?")
+    assert [item.qid for item in found("question-duplicate", first, unseen)] == ["Q2"]
     assert found("question-contradiction", first, same) == []
     (finding,) = found("question-contradiction", first, other)
     assert finding.message == "it asks the same question as 'Q1' but differs in answerable"

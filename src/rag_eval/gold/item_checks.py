@@ -335,8 +335,8 @@ def _repeated(items: Iterable[Gold]) -> Iterator[tuple[Gold, Gold]]:
 
 
 def _same(gold: Gold) -> str:
-    """Normalize a question: ignore case, white space and punctuation at its end."""
-    return " ".join(unicodedata.normalize("NFKC", gold.question).casefold().split()).rstrip(" ?!.")
+    """Normalize a question: ignore its form and punctuation at its end."""
+    return fold(gold.question).rstrip(" ?!.")
 
 
 def _differences(gold: Gold, other: Gold) -> list[str]:
