@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, time
 from functools import lru_cache
@@ -13,7 +12,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 from warnings import catch_warnings
-from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import msgspec
 
@@ -30,10 +29,6 @@ from rag_eval.readers.source import MIB, Reader, open_regular
 
 _DECIMALS = {"0": 0, "0.0": 1, "0.00": 2}  # by number format
 _CELLS = 5_000_000  # of one sheet, with the empty ones before others: a small file can have any number of those
-_CORRUPT = (
-    *(BadZipFile, zlib.error, OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, AttributeError),
-    *(ArithmeticError, RuntimeError),
-)
 _DELIMITERS, _FIRST_ROWS = ",;\t", 20
 _SEPARATOR = re.compile(r'\s*"?sep=([,;\t])')  # Excel writes it before the names of the columns
 _ROLES = ("role", "sender", "from", "speaker", "author")
@@ -114,21 +109,14 @@ def _csv_of_workbook(reader: Reader, path: str, sheet: str) -> Iterator[str]:
     """Yield the values of one sheet as CSV; a row that is not blank has as many cells as the longest one."""
     data = Path(path).read_bytes()
     try:
-        with ZipFile(BytesIO(data)) as archive:
-            if "xl/workbook.xml" not in archive.namelist():
-                raise Unreadable("is a ZIP archive, but no .xlsx file", "Unpack it, or save the table as CSV UTF-8.")
-            if any(
-                part.flag_bits & 1 or part.compress_type not in (ZIP_STORED, ZIP_DEFLATED)
-                for part in archive.infolist()
-            ):
-                raise Unreadable("has a password, or an unusual compression", "Save it in Excel without a password.")
-            if sum(part.file_size for part in archive.infolist()) > reader.limits.whole_mib * MIB:
-                raise Unreadable(f"has more than {reader.limits.whole_mib} MiB when unpacked", "Save it as CSV UTF-8.")
+        _check_archive(data, reader.limits.whole_mib)
         with catch_warnings(action="ignore"):  # about parts of a workbook that are not read
             rows = list(_cells_of_workbook(reader, path, data, sheet))
     except ImportError:
         raise MissingExtra("Reading .xlsx files", "excel") from None
-    except _CORRUPT as error:
+    except (Unreadable, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - a part that is no workbook can make openpyxl raise anything
         message = f"cannot be read as a workbook: {one_line(str(error), 120).rstrip('.')}"
         raise Unreadable(message, "Open it in Excel and save it again, or save it as CSV UTF-8.") from None
     width = max(map(len, rows), default=0)
@@ -137,6 +125,19 @@ def _csv_of_workbook(reader: Reader, path: str, sheet: str) -> Iterator[str]:
     for row in rows:
         cells = [*row, *[""] * (width - len(row))] if row else []
         yield ",".join('"' + text.replace('"', '""') + '"' for text in cells) + END_OF_ROW
+
+
+def _check_archive(data: bytes, whole_mib: int) -> None:
+    """Raise Unreadable for an archive that is no workbook, or no plain one."""
+    with ZipFile(BytesIO(data)) as archive:
+        if "xl/workbook.xml" not in archive.namelist():
+            raise Unreadable("is a ZIP archive, but no .xlsx file", "Unpack it, or save the table as CSV UTF-8.")
+        if any(
+            part.flag_bits & 1 or part.compress_type not in (ZIP_STORED, ZIP_DEFLATED) for part in archive.infolist()
+        ):
+            raise Unreadable("has a password, or an unusual compression", "Save it in Excel without a password.")
+        if sum(part.file_size for part in archive.infolist()) > whole_mib * MIB:
+            raise Unreadable(f"has more than {whole_mib} MiB when unpacked", "Save it as CSV UTF-8.")
 
 
 def _cells_of_workbook(reader: Reader, path: str, data: bytes, sheet: str) -> Iterator[list[str]]:
