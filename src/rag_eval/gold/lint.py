@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -113,6 +114,7 @@ def out_of_reach(sample: GoldSample) -> Iterator[LintNote]:
             yield f"{message}gets {float(ideal.number):.3g}", "Lower the limit, change k, or label more chunks.", None
 
 
+@lru_cache(maxsize=1)  # for the checks of gates
 def _judged(sample: GoldSample) -> list[tuple[Gate, Measure, Value]]:
     """Return the gates on values, those on each value of a field once for each, with measure and ideal value."""
     # Metrics of rank prefer citations first, metrics of gain the highest grades: the better of the two is ideal.
