@@ -8,15 +8,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, TextIO
+from typing import Any, TextIO
 
 from rag_eval import __version__
 from rag_eval.common.escaping import log_line, quoted
 from rag_eval.common.paths import WINDOWS, misread_names
 from rag_eval.errors import BUG, CANNOT_JUDGE, InputError, RagEvalError
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 OUT_OF_MEMORY = "there is not enough memory for this run. Give it more, or score the traces in parts."
 INTERRUPTED = 130
@@ -79,7 +76,7 @@ def _say(lines: Sequence[str], code: int) -> int:
 class _TolerantPipe(io.FileIO):
     """A pipe that ignores writes after its reader closed it, which changes no verdict."""
 
-    def write(self, data: ReadableBuffer, /) -> int:
+    def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
         except OSError as error:

@@ -10,16 +10,15 @@ import base64
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, Problem
 from rag_eval.git import path_inside
-from rag_eval.readers.json_objects import NAMESPACE, is_valid_field
+from rag_eval.readers.json_objects import NAMESPACE, Record, is_valid_field
+from rag_eval.readers.problems import describe_in_yaml, load_schema, schema_errors
 from rag_eval.readers.source import MIB, YAML_MIB
-
-if TYPE_CHECKING:
-    from rag_eval.readers.json_objects import Record
+from rag_eval.readers.strict_json import JsonError, decode, escape_key
 
 LEVELS = ("record", "review", "signature")
 _PROVES = {
@@ -99,9 +98,7 @@ def signoff_policy(data: bytes, file: str) -> SignoffPolicy:
     a folder next to it with its name and the extension ``.signoff``. Paths are relative to the folder of the gates
     file. :class:`InputError` lists unreadable keys, and those that this version cannot check.
     """
-    from rag_eval.readers.problems import describe_in_yaml, load_schema, schema_errors
-    from rag_eval.readers.strict_json import JsonError, decode, escape_key
-    from rag_eval.readers.yaml_file import parse
+    from rag_eval.readers.yaml_file import parse  # yaml is heavy
 
     if len(data) > YAML_MIB * MIB:
         raise _problem(file, f"larger than {YAML_MIB} MiB", "A gates file is short: check the path.")

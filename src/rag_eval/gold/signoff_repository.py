@@ -15,12 +15,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import GATES_FILES, PROJECT_FILE, gates_of_project, only_file, trust_no_program_here
 from rag_eval.errors import Finding, InputError, Problem, RagEvalError, UsageError
 from rag_eval.git import NOTHING, Irregular, IsFolder, Tree, is_folder, path_inside, read, read_regular
+from rag_eval.git.plumbing import Git
 from rag_eval.gold import signoff
 from rag_eval.gold.signoff import Advice, Side
 from rag_eval.gold.signoff_identity import NO_PROOF, Author, Proof, SignoffPolicy, allowed_signers, signoff_policy
@@ -28,9 +29,6 @@ from rag_eval.readers import strict_json
 from rag_eval.readers.gold_file import is_array, sources
 from rag_eval.readers.json_objects import NAMESPACE, Record
 from rag_eval.readers.source import PACKED
-
-if TYPE_CHECKING:
-    from rag_eval.git.plumbing import Git
 
 People = Callable[[SignoffPolicy], tuple[Collection[str], Collection[Author]]]
 MOST_PROBLEMS = 100

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rag_eval.common.files import Watch
 from rag_eval.contract import Gold
@@ -16,9 +16,6 @@ from rag_eval.readers.json_objects import read_json
 from rag_eval.readers.jsonl import array_rows, read_rows, unique
 from rag_eval.readers.problems import Contract, Unreadable
 from rag_eval.readers.source import Digest, Reader, SourceFile, refuse_outside, too_many_lines
-
-if TYPE_CHECKING:
-    from hashlib import _Hash
 
 Row = dict[str, Any]
 
@@ -36,7 +33,7 @@ class Files:
         self.place = paths[0], 0
         self._reader, self._opened = reader, opened
         self.problem = reader.ledger.problem
-        self._digests: dict[str, _Hash] = {}
+        self._digests: dict[str, Any] = {}
 
     @property
     def problems(self) -> int:
@@ -95,7 +92,7 @@ class Files:
 
     def digest(self, path: str) -> str:
         """Return sha256, in hex, of a file that was read."""
-        return self._digests[path].hexdigest()
+        return str(self._digests[path].hexdigest())
 
     def listing(self) -> bytes:
         """Return a line for each file that was read, as ``sha256sum`` prints it, sorted by name."""
@@ -103,8 +100,8 @@ class Files:
         return "".join(f"{self.digest(path)}  {name}\n" for name, path in by_name).encode()
 
     def _new_digest(self, path: str) -> Digest:
-        self._digests[path] = sha256()
-        return self._digests[path]
+        digest = self._digests[path] = sha256()
+        return digest
 
 
 def foreign_gold(
