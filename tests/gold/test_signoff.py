@@ -14,13 +14,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from depth import examples
+from rag_eval.contract import item_hash
 from rag_eval.gold.signoff import (
     Advice,
     Side,
     SignoffItem,
     changes,
     check,
-    digest,
     read_items,
     uncovered_changes,
     unsigned,
@@ -36,12 +36,12 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "schemas/signoff.schema.json").
 
 
 def item(text, question="How long?", answerable=True, line=1):
-    return SignoffItem(digest(text.encode()), question, answerable, line, {"text": text})
+    return SignoffItem(item_hash(text.encode()), question, answerable, line, {"text": text})
 
 
 def record(*edits, **fields):
     """A record of (qid, before, after), each a text or None."""
-    pairs = tuple(HashChange(qid, *(end and digest(end.encode()) for end in ends)) for qid, *ends in edits)
+    pairs = tuple(HashChange(qid, *(end and item_hash(end.encode()) for end in ends)) for qid, *ends in edits)
     given = {"dataset": POLICY.dataset, "gold": POLICY.gold, "signer": "bob@example.org"}
     given |= {"date": "2026-11-21T10:00:00Z", "reason": "manual v3"}
     return Record(**{**given, **fields}, changes=pairs)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_eval.contract import item_hash
 from rag_eval.gold.signoff import (
     Advice,
     Side,
     SignoffItem,
     changes,
     check,
-    digest,
     new_records,
     uncovered_changes,
 )
@@ -41,11 +41,11 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
 
 
 def item(text, question="How long?"):
-    return SignoffItem(digest(text.encode()), question, True, 3, {"text": text})
+    return SignoffItem(item_hash(text.encode()), question, True, 3, {"text": text})
 
 
 def record(signer="bob", edits=(("A1", "one", "two"),), **fields):
-    pairs = tuple(HashChange(qid, *(end and digest(end.encode()) for end in ends)) for qid, *ends in edits)
+    pairs = tuple(HashChange(qid, *(end and item_hash(end.encode()) for end in ends)) for qid, *ends in edits)
     given = {"date": "2026-11-21T10:00:00Z", "reason": "manual v3", **fields}
     return Record("d", "gold", f"{signer}@example.org", changes=pairs, **given)
 
