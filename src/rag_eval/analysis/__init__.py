@@ -11,7 +11,7 @@ from rag_eval.analysis.gold_impact import GateTurn, GoldChange
 from rag_eval.analysis.policy_changes import PolicyChange
 from rag_eval.errors import Finding, Note
 from rag_eval.gates import GateResult, Policy, Statistics
-from rag_eval.gates.evidence import Baseline, RunEvidence
+from rag_eval.gates.evidence import Baseline
 from rag_eval.gates.questions import MetricResult, Question, QuestionList, RunScope
 from rag_eval.metrics import find
 from rag_eval.scoring import Completeness
@@ -192,19 +192,16 @@ class Earlier(NamedTuple):
 class Context(NamedTuple):
     """Facts about a run other than its scores.
 
-    ``about`` is the content of run.json, ``findings`` are earlier findings, ``hashes`` the hashes of the gold items by
-    qid, ``fields`` the gold fields of slices, ``evidence`` that of the scorecard if it is known.
-    ``policies`` are those whose integrity settings apply, by default only that of the report.
+    ``about`` is the content of run.json, ``hashes`` the hashes of the gold items by qid, ``fields`` the gold fields of
+    slices, ``policies`` those whose integrity settings apply, by default only that of the report.
     """
 
     notes: Sequence[Note] = ()
     inputs: Sequence[Input] = ()
     about: Mapping[str, Any] | None = None
-    findings: Sequence[Finding] = ()
     hashes: Mapping[str, str] = {}
     fields: Sequence[str] = ()
     earlier: Earlier | None = None
-    evidence: RunEvidence | None = None
     policies: Sequence[Policy] = ()
 
 

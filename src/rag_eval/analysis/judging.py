@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import repeat
@@ -69,9 +69,8 @@ def judged_as_search(card: Scorecard, policy: Policy, context: Context) -> Score
     return card._replace(measures=measures, cases=card.cases.of_search())
 
 
-def evidence_of(card: Scorecard, policy: Policy, context: Context) -> RunEvidence:
+def _evidence_of(card: Scorecard, policy: Policy, context: Context) -> RunEvidence:
     """Return the cases of a scorecard and the values of its metrics, with the baseline."""
-    card = judged_as_search(card, policy, context)
     questions = questions_of(card, context.hashes, context.fields)
     contracts = {measure.name: contract(measure, policy) for measure in card.measures}
     before, cluster = context.earlier.baseline if context.earlier else None, policy.statistics.cluster
@@ -81,15 +80,21 @@ def evidence_of(card: Scorecard, policy: Policy, context: Context) -> RunEvidenc
     return now
 
 
-def build_report(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context = Context()) -> Report:  # noqa: B008 - a constant
-    """Return the report of a scorecard under a policy."""
+def build_report(
+    card: Scorecard,
+    golds: Mapping[str, Gold],
+    policy: Policy,
+    context: Context = Context(),  # noqa: B008 - a constant
+    check: Callable[[Sequence[Question]], Iterable[Finding]] = lambda _: (),
+) -> Report:
+    """Return the report of a scorecard under a policy, with the findings of ``check`` about its cases."""
     card = judged_as_search(card, policy, context)
-    now = context.evidence or evidence_of(card, policy, context)
+    now = _evidence_of(card, policy, context)
     findings: dict[object, Finding] = {}  # of two from the same integrity check, the first
     for finding in (
         *integrity.degenerate_findings(card.cases.outcome_counts, *(context.policies or [policy])),
         *integrity.verdict_findings(policy, now.questions, levels_of(policy)),
-        *context.findings,
+        *check(now.questions),
     ):
         findings.setdefault(finding.code if finding.code in WHOLE_RUN_CHECKS else finding, finding)
     if "padded-answers" in findings:  # they are constant too

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from rag_eval.analysis import Context, Earlier, Input, Report
-from rag_eval.analysis.judging import build_report, evidence_of
+from rag_eval.analysis.judging import build_report
 from rag_eval.cases import ABSENT, REFUSED, UNRETRIEVED, Case
 from rag_eval.cases.ranking import evidence_level
 from rag_eval.common.files import Digests, by_line_ends
@@ -226,15 +226,13 @@ def score_run(inputs: Inputs) -> ScoredRun:
         findings += integrity.vacuous(inputs.suite_golds.values(), policy.gold, integrity.levels_of(*inputs.policies))
     earlier, of_baseline, past = _baseline(inputs, about)
     context = _context(inputs, about, earlier)
-    evidence = evidence_of(card, policy, context)
-    before = earlier.questions if earlier else ()
-    context = context._replace(
-        evidence=evidence,
-        notes=reader.ledger.notes,
-        inputs=[Input(*row) for row in digests.rows()],
-        findings=[*findings, *_check_answers(inputs, evidence.questions, before, past), *of_baseline],
-    )
-    return ScoredRun(inputs, card, earlier, build_report(card, inputs.golds, policy, context))
+    context = context._replace(notes=reader.ledger.notes, inputs=[Input(*row) for row in digests.rows()])
+
+    def check(questions: Sequence[Question]) -> list[Finding]:
+        answers = _check_answers(inputs, questions, earlier.questions if earlier else (), past)
+        return [*findings, *answers, *of_baseline]
+
+    return ScoredRun(inputs, card, earlier, build_report(card, inputs.golds, policy, context, check))
 
 
 def rescore(run: ScoredRun, policy: Policy) -> ScoredRun:
