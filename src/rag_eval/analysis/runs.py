@@ -99,8 +99,8 @@ class Objective(NamedTuple):
     values: tuple[float, ...]
 
 
-class Dropped(NamedTuple):
-    """An objective that has a weight and does not count, with the reason."""
+class LeftOut(NamedTuple):
+    """A metric, an objective or a dimension that does not count, and why."""
 
     name: str
     why: str
@@ -111,7 +111,7 @@ class Weighted(NamedTuple):
 
     scores: tuple[float, ...] | None
     objectives: tuple[Objective, ...]
-    dropped: tuple[Dropped, ...]
+    dropped: tuple[LeftOut, ...]
 
 
 class Front(NamedTuple):
@@ -124,7 +124,7 @@ class Front(NamedTuple):
 
     quality: str
     dimensions: tuple[str, ...]
-    left_out: tuple[Dropped, ...]
+    left_out: tuple[LeftOut, ...]
     points: tuple[tuple[float, ...], ...]
     beaten_by: tuple[int | None, ...]
 
@@ -154,7 +154,7 @@ def weighted(scoring: Scoring, metrics: Mapping[str, ValuesByRun], spending: Map
         if values:
             counting.append(Objective(name, scoring.weights[name], names, values))
         else:
-            dropped.append(Dropped(name, why))
+            dropped.append(LeftOut(name, why))
     total = fsum(item.share for item in counting)
     shared = tuple(item._replace(share=round(item.share / total, DECIMALS)) for item in counting)
     if not shared:
@@ -183,7 +183,7 @@ def front(scoring: Scoring, metrics: Mapping[str, ValuesByRun], spending: Mappin
     if scores is None:
         return None
     columns = {name: known for name, column in spending.items() if (known := _whole(column)) is not None}
-    left_out = tuple(Dropped(name, "not every run has a value") for name in spending if name not in columns)
+    left_out = tuple(LeftOut(name, "not every run has a value") for name in spending if name not in columns)
     points = tuple(zip(scores, *columns.values(), strict=True))
 
     def beats(point: tuple[float, ...], other: tuple[float, ...]) -> bool:
@@ -241,13 +241,6 @@ class Standing(NamedTuple):
     latency: Spread | None
 
 
-class Refused(NamedTuple):
-    """A metric that was not compared, and why."""
-
-    name: str
-    why: str
-
-
 class SideBySide(NamedTuple):
     """The whole comparison of ``cases`` cases; ``base`` is the index of the run that the others are compared with."""
 
@@ -257,7 +250,7 @@ class SideBySide(NamedTuple):
     alpha: str
     runs: tuple[Standing, ...]
     metrics: tuple[Row, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[LeftOut, ...]
     score: Weighted
     front: Front | None
 
@@ -349,7 +342,7 @@ def labels_are_comparable(columns: Sequence[Column]) -> bool:
     return all(len({column.contracts.get(name) for column in columns}) == 1 for name in _LABELLED)
 
 
-def _refused(columns: Sequence[Column], by_judges: Sequence[str]) -> Iterator[Refused]:
+def _refused(columns: Sequence[Column], by_judges: Sequence[str]) -> Iterator[LeftOut]:
     """Yield metrics that not all runs measured, or not under the same fingerprint."""
 
     def joined(names: Sequence[str]) -> str:
@@ -359,19 +352,19 @@ def _refused(columns: Sequence[Column], by_judges: Sequence[str]) -> Iterator[Re
         lacking = [column.name for column in columns if name not in column.contracts]
         others = [item.name for item in columns if item.contracts.get(name) != columns[0].contracts.get(name)]
         if lacking:
-            yield Refused(name, f"not measured in {joined(lacking)}")
+            yield LeftOut(name, f"not measured in {joined(lacking)}")
         elif name in by_judges:
-            yield Refused(name, f"{_OTHER_JUDGE} in {joined(others)}; --across-judges compares them")
+            yield LeftOut(name, f"{_OTHER_JUDGE} in {joined(others)}; --across-judges compares them")
         elif others:
-            yield Refused(name, f"defined differently in {joined(others)}")
+            yield LeftOut(name, f"defined differently in {joined(others)}")
         elif not find(name):
-            yield Refused(name, "unknown to this version of rag-eval")
+            yield LeftOut(name, "unknown to this version of rag-eval")
     if not labels_are_comparable(columns):
-        yield Refused("flips", "the runs detect refusals differently, so passing does not mean the same")
+        yield LeftOut("flips", "the runs detect refusals differently, so passing does not mean the same")
 
 
 def _chosen(
-    columns: Sequence[Column], refused: Iterable[Refused], only: Sequence[str], gated: Sequence[str]
+    columns: Sequence[Column], refused: Iterable[LeftOut], only: Sequence[str], gated: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """Return the metrics that can be compared, and those that are.
 

@@ -17,7 +17,7 @@ from rag_eval.analysis import Context, Earlier, Report
 from rag_eval.analysis.baseline import Compared
 from rag_eval.analysis.judging import build_report, evidence
 from rag_eval.cases import Case
-from rag_eval.cases.ranking import matches
+from rag_eval.cases.ranking import matches, positive
 from rag_eval.contract import Gold, Settings, Trace
 from rag_eval.gates import MARGINS, Policy
 from rag_eval.gates.regression import ErrorRates, error_rates
@@ -87,8 +87,8 @@ def cases_of(percent: Fraction, applicable: int) -> int:
 def relevant(case: Case) -> frozenset[str]:
     """Return the ids of everything that a label of the gold calls relevant, including chunks."""
     gold = case.gold
-    ids = {*gold.citations, *_positive(gold.relevance_grades)}
-    docs = {*(gold.relevant_docs or ()), *_positive(gold.doc_grades)}
+    ids = {*gold.citations, *positive(gold.relevance_grades)}
+    docs = {*(gold.relevant_docs or ()), *positive(gold.doc_grades)}
     for chunk in case.trace.chunks or ():
         if chunk.doc_id in docs or any(matches(chunk, support) for support in gold.supports or ()):
             ids.add(chunk.id)
@@ -177,10 +177,6 @@ KINDS = (
     Kind("latency-added", "generation takes ten seconds longer", _latency_added),
 )
 """Every perturbation; to add one, add a row."""
-
-
-def _positive(grades: Mapping[str, int] | None) -> set[str]:
-    return {name for name, grade in (grades or {}).items() if grade > 0}
 
 
 def _rearranged(sample: TraceSample, arrange: Callable[[Sequence[str]], list[str]]) -> Row:

@@ -73,14 +73,14 @@ def evidence_level(gold: Gold) -> str:
 
 def evidence_ids(gold: Gold) -> frozenset[str]:
     """Return the chunk ids of the evidence: the citations, otherwise the ids with a positive grade."""
-    return frozenset(gold.citations) or _positive(gold.relevance_grades or {})
+    return frozenset(gold.citations) or positive(gold.relevance_grades)
 
 
 def expected_documents_of(gold: Gold) -> frozenset[str]:
     """Return the documents that are right citations: for items with chunk ids only the expected documents."""
     if gold.expected_documents or evidence_ids(gold):
         return frozenset(gold.expected_documents or ())
-    return _positive(gold.doc_grades or {}) or frozenset(gold.relevant_docs or ())
+    return positive(gold.doc_grades) or frozenset(gold.relevant_docs or ())
 
 
 def document_of(chunk: Chunk) -> str:
@@ -146,8 +146,9 @@ def rank_supports(gold: Gold, chunks: Sequence[Chunk]) -> Ranking:
     return Ranking("support", len(supports), ranks, matching, complete, gains, _ideal([1] * len(supports)))
 
 
-def _positive(grades: Mapping[str, int]) -> frozenset[str]:
-    return frozenset(unit for unit, gain in grades.items() if gain >= 1)
+def positive(grades: Mapping[str, int] | None) -> frozenset[str]:
+    """Return the ids with a positive grade."""
+    return frozenset(unit for unit, gain in (grades or {}).items() if gain >= 1)
 
 
 def _ideal(gains: Iterable[int]) -> tuple[int, ...]:

@@ -267,7 +267,9 @@ class RunEvidence:
     def interval(self, name: str, part: str = "", confidence: str = CONFIDENCE) -> Interval | None:
         """Return the interval of a metric's value, None if it has no value."""
         item, level = measure(name), float(confidence)
-        grouped = self._grouped_cases(part) if self.grouped else None
+        if self.grouped and part not in self._grouped:
+            self._grouped[part] = GroupedCases(self._cases(part), self.cluster)
+        grouped = self._grouped[part] if self.grouped else None
         scores = Counter[JsonScore]() if grouped else self._column(name, part)
         # Cutoffs, slices and metrics often have the same scores, and computing an interval takes time.
         depends = (part, grouped.scores(item.column)) if grouped else frozenset(scores.items())
@@ -277,11 +279,6 @@ class RunEvidence:
                 grouped.interval(item, level) if grouped else aggregations.confidence_interval(item, scores, level)
             )
         return self._intervals[key]
-
-    def _grouped_cases(self, part: str) -> GroupedCases:
-        if part not in self._grouped:
-            self._grouped[part] = GroupedCases(self._cases(part), self.cluster)
-        return self._grouped[part]
 
     def values(self, name: str) -> tuple[Value, Value] | None:
         """Return the baseline's value and the run's if no cases can be compared.

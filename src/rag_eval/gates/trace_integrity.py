@@ -52,11 +52,9 @@ def _of_a_tenth(qids: Sequence[str], answers: Sequence[Case], finding: Finding) 
 
 def hidden_answers(answers: Sequence[Case]) -> Iterator[Finding]:
     """Find answers that have their expected substring only in text that HTML and Markdown do not show."""
-    unseen = []
-    for answer in answers:
-        claim, expected = answer.claim.lower(), answer.gold.substrings
-        if holds_any(expected, claim) and not any(is_shown(text, claim) for text in expected):
-            unseen.append(answer.gold.qid)
+    texts = ((answer.gold, answer.claim.lower()) for answer in answers)
+    right = ((gold, claim) for gold, claim in texts if holds_any(gold.substrings, claim))
+    unseen = [gold.qid for gold, claim in right if not any(is_shown(text, claim) for text in gold.substrings)]
     what = f"right answers have the expected text only where {_UNSEEN}"
     return _of_a_tenth(unseen, answers, Finding("hidden-answers", "error", what, "Write the answer as plain text."))
 

@@ -176,7 +176,9 @@ def _differences(comparison: SideBySide, index: int, run: Standing, formatter: T
             for flip in run.flips[:_FLIPS]
         ]
         table = Table("Cases that differ", ["", "question", "in the base", "here"], flips)
-        blocks += [*remarks([_count_flips(run), *cut]), table]
+        broken = sum(not flip.is_fixed for flip in run.flips)
+        counts = f"{broken} newly broken, {len(run.flips) - broken} newly fixed."
+        blocks += [*remarks([counts, *cut]), table]
     return Section(title, blocks)
 
 
@@ -190,11 +192,6 @@ def _difference(comparison: SideBySide, row: Row, against: BaseDifference) -> li
         *map(str, (against.wins, against.losses, against.ties)),
         against.result,
     ]
-
-
-def _count_flips(run: Standing) -> str:
-    broken = sum(not flip.is_fixed for flip in run.flips)
-    return f"{broken} newly broken, {len(run.flips) - broken} newly fixed."
 
 
 def _score(comparison: SideBySide, names: Sequence[str], formatter: TextFormatter) -> Section:

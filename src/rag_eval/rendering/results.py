@@ -71,7 +71,9 @@ def failing(report: Report, formatter: TextFormatter, limit: int = _FAILING, *, 
 
     If ``brief``, only count them.
     """
-    counts = [text for text in (count_flips(report), _count_failing(report)) if text]
+    n = len(report.questions.failing)
+    fails = f"{n} of {count_cases(report)} {'fails' if n == 1 else 'fail'}." if n else ""
+    counts = [text for text in (count_flips(report), fails) if text]
     if not counts:
         return []
     head = " ".join([formatter.strong(counts[0]), *counts[1:]])
@@ -87,11 +89,6 @@ def failing(report: Report, formatter: TextFormatter, limit: int = _FAILING, *, 
         *more(len(wrong) + len(right) - len(shown), formatter.whole),
         *_meanings(labels(wrong[:limit]), formatter),
     ]
-
-
-def _count_failing(report: Report) -> str:
-    n = len(report.questions.failing)
-    return f"{n} of {count_cases(report)} {'fails' if n == 1 else 'fail'}." if n else ""
 
 
 def questions(report: Report, formatter: TextFormatter, limit: int) -> list[Block]:
