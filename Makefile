@@ -68,7 +68,7 @@ test-first: $(VENV)/.test
 test-rest: $(VENV)/.test
 	$(BIN)/python -m pytest -q -m "not e2e and not deep" tests $(FIRST:%=--ignore=%)
 
-# The tests marked deep, and every Hypothesis test with five times the examples of `make test`.
+# The tests marked deep, and every Hypothesis test with three times the examples of `make test`.
 check-deep: export RAG_EVAL_TESTS = deep
 check-deep: $(VENV)/.test
 	$(MAKE) -k -j2 --output-sync=target check-deep-first check-deep-rest

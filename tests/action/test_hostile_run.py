@@ -147,7 +147,7 @@ def test_one_hostile_text_everywhere(place_of, capsys, piece):
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=4))
-@examples(150)
+@examples(75)
 def test_hostile_texts_everywhere(tmp_path_factory, texts):
     from contextlib import chdir, redirect_stdout
     from io import StringIO

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from msgspec import structs
 
 import rag_eval
 from cases import gold_row, make_case, write_rows
+from depth import examples
 from rag_eval.gates.integrity import PARTS, lacked
 from rag_eval.stats.tally import as_float
 from seams import Case, main, measure, measures
@@ -319,7 +320,7 @@ FAILED = {"answer_json": None, "answer": None, "answer_citations": None, "error"
 ABOUT_ANSWERS = [one for one in OF_CASES if one.metric.perspective in ("citations", "groundedness")]
 
 
-@settings(max_examples=150, derandomize=True, deadline=None, database=None)
+@examples(150)
 @given(gold_fields(), trace_fields)
 def test_no_failure_leaves_a_metric_of_answers_unnamed(gold, trace):
     whole = make_case(gold, trace)
@@ -338,7 +339,7 @@ def better(one, before, after):
 
 
 @pytest.mark.parametrize("field", LEFT_OUT)
-@settings(max_examples=150, derandomize=True, deadline=None, database=None)
+@examples(150)
 @given(gold_fields() | gold_fields(attacks=True), trace_fields)
 def test_no_field_left_out_betters_a_metric_unnamed(field, gold, trace):
     whole = make_case(gold, trace)

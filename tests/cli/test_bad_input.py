@@ -20,7 +20,7 @@ from depth import DEEP
 from seams import COMMANDS, RagEvalError, action, build_parser, main
 
 SECONDS = 60
-EXAMPLES = settings(max_examples=400 if DEEP else 60, derandomize=True)
+EXAMPLES = settings(max_examples=180 if DEEP else 60, derandomize=True)
 GATES = {
     "version": 1,
     "gold": "gold.jsonl",

@@ -39,9 +39,7 @@ from red_team.edits import (
 from red_team.model import verdict
 from seams import RagEvalError, action, api, render
 
-EXAMPLES = settings(
-    max_examples=int(os.environ.get("RAG_EVAL_REPOSITORIES", "150" if DEEP else "15")), derandomize=True
-)
+EXAMPLES = settings(max_examples=int(os.environ.get("RAG_EVAL_REPOSITORIES", "75" if DEEP else "15")), derandomize=True)
 """Repositories a property; RAG_EVAL_REPOSITORIES=2000 plays thousands, which takes half an hour."""
 BASES = [("", True, False), ("", False, True), ("apps/a/", True, True), ("apps/a/", False, False)]
 """The folder of the system, and whether its gates ask for sign-off and name a baseline."""
