@@ -48,20 +48,22 @@ def report(gold, trace, execution, **more):
     return render(score_files(str(gold), str(trace), execution=execution, **more), "json")
 
 
-def of_one(folder):
-    return report(folder / "gold.jsonl", folder / "trace.jsonl", ExecutionOptions(jobs=1))
+@pytest.fixture(scope="module")
+def of_one(large):
+    """The report of one process."""
+    return report(large / "gold.jsonl", large / "trace.jsonl", ExecutionOptions(jobs=1))
 
 
-def test_a_cluster_gives_the_report_of_one_process(large, threads):
-    assert report(large / "gold.jsonl", large / "trace.jsonl", ExecutionOptions("dask", 0, threads)) == of_one(large)
+def test_a_cluster_gives_the_report_of_one_process(large, threads, of_one):
+    assert report(large / "gold.jsonl", large / "trace.jsonl", ExecutionOptions("dask", 0, threads)) == of_one
 
 
-def test_files_of_an_object_store_give_the_same(large, threads):
+def test_files_of_an_object_store_give_the_same(large, threads, of_one):
     store = fsspec.filesystem("memory")
     for name in ("gold.jsonl", "trace.jsonl", "run.json"):
         store.pipe(f"/bucket/{name}", (large / name).read_bytes())
     result = report("memory://bucket/gold.jsonl", "memory://bucket/trace.jsonl", ExecutionOptions("dask", 0, threads))
-    assert result.replace("memory://bucket", str(large)) == of_one(large)
+    assert result.replace("memory://bucket", str(large)) == of_one
 
 
 def test_a_packed_file_of_an_object_store_is_read_here(large, threads):
@@ -98,24 +100,24 @@ class Killer:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_worker_that_is_killed_changes_nothing(large, workers):
+def test_a_worker_that_is_killed_changes_nothing(large, of_one, workers):
     """Where it is the only one, the gold that was sent is lost with it."""
     terms = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
     with distributed.LocalCluster(**terms) as ours, distributed.Client(ours) as client:
         pid = next(iter(client.run(os.getpid).values()))
         killer = Killer([pid])
         execution = ExecutionOptions("dask", 0, ours.scheduler_address, killer)
-        assert report(large / "gold.jsonl", large / "trace.jsonl", execution) == of_one(large)
+        assert report(large / "gold.jsonl", large / "trace.jsonl", execution) == of_one
         assert not killer.pids
         assert pid not in client.run(os.getpid).values()
 
 
-def test_a_cluster_of_its_own_is_gone_afterwards(large, capsys):
+def test_a_cluster_of_its_own_is_gone_afterwards(large, of_one, capsys):
     args = ["score", "--gold", str(large / "gold.jsonl"), "--trace", str(large / "trace.jsonl"), "--format", "json"]
     code = main([*args, "--engine", "dask", "--jobs", "1", "--quiet"])
     out = capsys.readouterr().out
     assert code in (0, 1)
-    assert out == of_one(large)
+    assert out == of_one
 
 
 def test_problems_are_those_of_one_process(large, threads, tmp_path):
