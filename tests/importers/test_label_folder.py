@@ -17,8 +17,8 @@ from cases import write_rows
 from importing import CASES, HERE, LABELS, golds, problems
 from project import Project, apart, gates
 from rag_eval import api
+from rag_eval.contract import LABEL_FILES
 from rag_eval.importers import Account, written
-from rag_eval.importers.frameworks import SCHEMAS
 from rag_eval.importers.frameworks import joined_labels as joined
 from rag_eval.readers.gold_file import read_entries
 from rag_eval.readers.import_inputs import foreign_gold
@@ -127,7 +127,7 @@ def test_files_of_other_names_are_noted_and_hidden_ones_are_not(folder):
 
 
 def test_only_the_cases_have_to_be_there(folder):
-    for name in SCHEMAS:
+    for name in LABEL_FILES:
         if name != CASES:
             (folder / name).unlink()
     items, wrong, _ = golds(folder)
@@ -140,7 +140,7 @@ def test_only_the_cases_have_to_be_there(folder):
 
 
 def test_an_empty_set_of_cases_is_no_gold(folder):
-    for name in SCHEMAS:
+    for name in LABEL_FILES:
         (folder / name).write_text("")
     assert problems(folder)[0].startswith("FILE: has no gold items.")
 
@@ -196,11 +196,11 @@ def test_what_is_wrong_is_said_on_its_line_of_its_label_file(folder, name, more,
 
 
 def test_all_problems_of_all_files_are_said_at_once(folder):
-    for name in SCHEMAS:
+    for name in LABEL_FILES:
         with (folder / name).open("a") as file:
             file.write('{"case_id": 1}\n')
     assert [line.partition(":")[0] for line in problems(folder) if "is not a string" in line] == [
-        f"FILE/{name}" for name in SCHEMAS
+        f"FILE/{name}" for name in LABEL_FILES
     ]
 
 
@@ -254,7 +254,7 @@ def sum_of(folder):
     """What ``sha256sum`` of the label files, by name, comes to under ``sha256sum``."""
     lines = [
         f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n"
-        for name in sorted(SCHEMAS)
+        for name in sorted(LABEL_FILES)
         if (folder / name).exists()
     ]
     return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -31,6 +31,7 @@ from rag_eval.contract.records import (
 __all__ = [
     "DEFAULT_GOLD",
     "DEFAULT_TRACE",
+    "LABEL_FILES",
     "MOST",
     "OPTIONAL",
     "SCORES",
@@ -65,6 +66,11 @@ __all__ = [
 
 DEFAULT_GOLD, DEFAULT_TRACE = "eval/gold.jsonl", "runs/trace.jsonl"
 """Where the files are looked for if nothing names them."""
+LABEL_FILES = {"cases.jsonl": "labels-cases"}
+LABEL_FILES |= {
+    f"{kind}_labels.jsonl": f"labels-{kind}" for kind in ("retrieval", "context", "groundedness", "pipeline")
+}
+"""The files of a folder of labels, each with the schema of its rows; only the first is required."""
 MOST = 5
 """The best score of a judge; 0 is the worst."""
 SCORES = ("groundedness", "correctness", "relevancy")

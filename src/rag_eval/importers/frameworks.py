@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rag_eval.common.escaping import quoted
-from rag_eval.contract import Gold, Trace, inline_citations
+from rag_eval.contract import LABEL_FILES, Gold, Trace, inline_citations
 from rag_eval.importers import FIELDS, Account, ImportInputs, Numbered, Row
 from rag_eval.importers.conversion import NOT_READ, Conversion
 from rag_eval.scoring import QuestionIndex
@@ -180,9 +180,6 @@ def example08_trace(row: Row, qid: str, account: Account) -> Row:
 # a folder of label files, one for each metric group, joined_labels by case_id
 
 CASES, CONTEXT, PIPELINE = "cases.jsonl", "context_labels.jsonl", "pipeline_labels.jsonl"
-SCHEMAS = {CASES: "labels-cases"}
-SCHEMAS |= {f"{kind}_labels.jsonl": f"labels-{kind}" for kind in ("retrieval", "context", "groundedness", "pipeline")}
-"""The files of a folder, each with the schema of its rows; only the first has to be there."""
 
 # Grades without a prefix are of documents in this form and of chunks in the contract.
 _OF_LABELS = FIELDS["frameworks"]["of_labels"]
@@ -197,7 +194,7 @@ def label_rows(inputs: ImportInputs, account: Account) -> Numbered:
     if inputs.problems > before:
         return None
     for name in here:
-        if name not in SCHEMAS:
+        if name not in LABEL_FILES:
             account.dropped(name, "it is not a label file")
     if CASES not in here:
         hint = f"A folder of labels has its questions in {CASES}. Or name the gold file in the folder."
@@ -217,7 +214,7 @@ def _by_case(
     path = f"{folder}/{name}"
     lines: dict[str, int] = {}
     by_case: dict[str, Row] = {}
-    for line, row in inputs.rows(path, SCHEMAS[name]):
+    for line, row in inputs.rows(path, LABEL_FILES[name]):
         case_id = row["case_id"]
         if case_id in lines:
             message = f"{quoted(case_id)} is already used on line {lines[case_id]}"

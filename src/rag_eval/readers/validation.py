@@ -12,8 +12,8 @@ from typing import Any
 
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.common.paths import shell_line
+from rag_eval.contract import LABEL_FILES
 from rag_eval.gates import REFERENCE_GATES
-from rag_eval.importers.frameworks import SCHEMAS
 from rag_eval.readers import strict_json
 from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.gold_file import is_folder, read_gold
@@ -60,7 +60,7 @@ def file_kind(reader: Reader, path: str) -> str:
         first = next((line for _, line in source.lines()), b"")
     name = os.path.basename(path)  # noqa: PTH119 - Path drops a slash at the end
     # Other tools have files of the name cases.jsonl, too.
-    is_labels = bool(first) and name in SCHEMAS and (name != "cases.jsonl" or b'"case_id"' in first)
+    is_labels = bool(first) and name in LABEL_FILES and (name != "cases.jsonl" or b'"case_id"' in first)
     named = (kind for kind, pattern in _NAMED.items() if pattern.search(path.replace(os.sep, "/")))
     return "labels" if is_labels else looks_like(first) or next(named, "jsonl")
 
@@ -102,17 +102,17 @@ def _labels(reader: Reader, path: str) -> str:
     """Validate a folder of label files, or one of them."""
     if is_folder(reader, path):
         names = Files(reader, [path]).names(path)
-        if names and SCHEMAS.keys().isdisjoint(names):
+        if names and LABEL_FILES.keys().isdisjoint(names):
             hint = f"Name files to check: {shell_line('rag-eval', 'validate', path.rstrip('/'))}/*"
             reader.ledger.problem(path, 0, "", "is a folder without label files", hint)
             return ""
         return _gold(reader, path)
     name = os.path.basename(path)  # noqa: PTH119 - Path drops a slash at the end
-    if name not in SCHEMAS:
-        hint = f"Known names: {', '.join(SCHEMAS)}."
+    if name not in LABEL_FILES:
+        hint = f"Known names: {', '.join(LABEL_FILES)}."
         reader.ledger.problem(path, 0, "", "is not the name of a label file", hint)
         return ""
-    rows = Files(reader, [path]).rows(path, SCHEMAS[name])  # without comparison with other files of the folder
+    rows = Files(reader, [path]).rows(path, LABEL_FILES[name])  # without comparison with other files of the folder
     return f"{quantity(sum(1 for _ in rows), 'row')} of labels"
 
 
