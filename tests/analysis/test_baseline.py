@@ -329,6 +329,32 @@ def test_a_removed_baseline_is_named_and_the_bases_compared_with(project, score)
     assert "this change removed the baseline" in besides_tracked(report["findings"])[0]["message"]
 
 
+LFS_POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 1234\n"
+
+
+@pytest.mark.parametrize("fetched", [False, True])
+def test_traces_of_the_baseline_in_git_lfs_are_not_replaced_by_fetching_them(project, score, fetched):
+    traces = (project.path / OLD).read_text("utf-8")
+    project.write(OLD, LFS_POINTER)
+    project.done("the traces go to Git LFS")
+    project.branch("pr")
+    if fetched:
+        project.write(OLD, traces)
+    assert codes(score("--base=main")) == ["baseline-traces"]
+
+
+@pytest.mark.parametrize(("content", "verb"), [("", "removed"), (LFS_POINTER, "replaced")])
+def test_other_traces_of_the_baseline_are_named_and_not_read(project, score, content, verb):
+    project.branch("pr")
+    (project.path / OLD).unlink()
+    if content:
+        project.write(OLD, content)
+    project.done()
+    report = score("--base=main")
+    assert (codes(report), report["baseline"]["rescored"]) == (["baseline-changed"], True)
+    assert f"this change {verb} '{OLD}' of the baseline" in besides_tracked(report["findings"])[0]["message"]
+
+
 def test_another_baseline_in_the_gates_file_does_not_decide(project, score):
     project.branch("pr")
     project.put(trace=wrong(1), gates=gates("baseline: {report: eval/mine.json}\n", precision=MARGIN))

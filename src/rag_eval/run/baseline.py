@@ -20,7 +20,7 @@ from rag_eval.errors import Finding, InputError, Problem
 from rag_eval.gates import MARGINS, Policy
 from rag_eval.gates.evidence import RunEvidence
 from rag_eval.gates.questions import impossible
-from rag_eval.git import follow_links, read, read_regular
+from rag_eval.git import entry_of, follow_links, read, read_regular
 from rag_eval.metrics import measure
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.source import Reader
@@ -116,16 +116,29 @@ class BaselineFile:
         lacks = f"lacks {quantity(len(gone), 'question')} of the gold set: {some(gone, _NAMED, quoted)}"
         return [*([f"is worse in {some(worse, _NAMED)}"] if worse else []), *([lacks] if gone else [])]
 
-    def changed(self, path: str, content: _Content) -> tuple[str, _Content | None]:
-        """Return whether the change replaced or removed a file of the base, empty if neither, and what it has now."""
-        authority, current = self.authority, _from_work_tree(self.reader, path)
+    def changed(self, content: _Content) -> tuple[str, _Content | None]:
+        """Return whether the change replaced or removed the report of the base, empty if neither, and what it has."""
+        authority, current = self.authority, _from_work_tree(self.reader, self.path)
         known: set[str | None] = {content.sha256}
-        name, began = (authority.on_base(path), authority.fork_of_gates) if authority else (None, None)
+        name, began = (authority.on_base(self.path), authority.fork_of_gates) if authority else (None, None)
         if began is not None and name is not None:
             data = read_regular(began, follow_links(began, name))
             known.add(None if data is None else sha256(data).hexdigest())
         is_same = current.is_one_of(known) if current else None in known
         return "" if is_same else "replaced" if current else "removed", current
+
+    def changed_in_git(self, path: str) -> str:
+        """Return whether the change replaced or removed another file of the base in git, empty if neither.
+
+        Its content is not read, because it may be large or in Git LFS.
+        """
+        authority = self.authority
+        name, gates = (authority.on_base(path), authority.gates) if authority else (None, None)
+        if authority is None or gates is None or name is None:
+            return ""
+        trees = gates, authority.fork_of_gates or gates, authority.after
+        tip, began, now = (entry_of(tree, follow_links(tree, name)) for tree in trees)
+        return "" if not tip or now in (tip, began) else "replaced" if now else "removed"
 
     def at(self, path: str) -> _Content | None:
         """Return the content of a file of the base, otherwise of the work tree; None without a file."""
@@ -261,11 +274,11 @@ def _origin_findings(file: BaselineFile, asked: Container[str]) -> list[Finding]
         message = "the base branch has no baseline of this name, so the one of the pull request was used"
         fix = "After the merge it applies to other pull requests."
         return [Finding("baseline-from-head", "warning", message, fix, path)]
-    verb, current = file.changed(path, content)
+    verb, current = file.changed(content)
     what = "the baseline"
-    for other in (file.trace, file.rerun):
-        if not verb and other and (content := file.at(other)) and content.ref:
-            verb, what, path = file.changed(other, content)[0], f"{quoted(other)} of the baseline", other
+    for other in filter(None, (file.trace, file.rerun)):
+        if not verb:
+            verb, what, path = file.changed_in_git(other), f"{quoted(other)} of the baseline", other
     if not verb:
         return []
     message = f"this change {verb} {what}, so the one of the base branch was used"
