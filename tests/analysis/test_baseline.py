@@ -395,6 +395,31 @@ def test_traces_that_are_not_those_of_the_baseline_are_left_out(project, score):
 
 # --- changed gold -----------------------------------------------------------------------------------------------------
 
+IN_SLICE = "slices: {{min_n: {}, gates: {{category=a: {{precision: {}}}}}}}\n".format
+
+
+@pytest.mark.parametrize(
+    ("changed", "settings", "margin", "is_said"),
+    [
+        (3, "", MARGIN, True),
+        (8, "", MARGIN, False),  # it has no data, so it fails anyway
+        (8, "", "{max_drop: 0.02, test: none, when_no_data: skip}", True),
+        (3, IN_SLICE(8, MARGIN), "{min: 0}", True),
+        (3, IN_SLICE(9, MARGIN), "{min: 0}", False),  # it is inconclusive anyway
+    ],
+)
+def test_a_regression_in_changed_questions_is_said_if_its_gate_passes(
+    project, score, changed, settings, margin, is_said
+):
+    golds = [{**row, "category": "a"} for row in GOLDS]
+    project.put(gates=gates(KEPT + settings, precision=margin), gold=golds)
+    record(project)
+    tagged = [{**row, "tags": ["new"]} for row in golds[:changed]]
+    project.put(gold=tagged + golds[changed:], trace=wrong(1, 2, 3))
+    report = score()
+    assert [item["code"] for item in report["findings"] if item["code"] == "fewer-cases"] == ["fewer-cases"] * is_said
+
+
 MOVED = [gold_of(n, gold_claim_substr=["one year"]) if n == 2 else row for n, row in enumerate(GOLDS, 1)]
 
 

@@ -165,8 +165,8 @@ def changed_since(gates: Iterable[GateResult], policy: Policy, now: RunEvidence)
     earlier = now.baseline._replace(questions=same)
     whole = RunEvidence(now.questions, now.metrics, now.completeness, now.contracts, earlier, now.cluster)
     again = judge_regressions([gate.gate for gate in margins], whole, policy.statistics, policy.slices.min_n)
-    unseen = [new for old, new in zip(margins, again, strict=True) if old.outcome not in ("failed", "no_data")]
-    failed = [gate.label for gate in unseen if gate.outcome == "failed"]
+    pairs = [(old, new) for old, new in zip(margins, again, strict=True) if old.unclear or not old.broken]
+    failed = [new.label for old, new in pairs if new.outcome == "failed" and not old.few]
     if failed:
         names = some(sorted(changed), _NAMED, quoted)
         message = f"{some(failed, _NAMED)} would fail with the questions whose gold changed since the baseline: {names}"
