@@ -86,6 +86,11 @@ VISIBLE = {
     "in the text of a link": 'It is [{}](https://example.org/hidden "the source").',
     "in an element with a word of ours in its address": '<a href="/hidden/sr-only-text">It is {}.</a>',
     "behind a comment": "<!-- {} --> It is {}.",
+    "far behind the reasoning of a model": "<think>"
+    + "Is it {}? " * 30
+    + "</think>"
+    + "It is fine. " * 400
+    + "It is {}.",
     "in a long text": "It is fine. <br> " * 2_000 + "It is {}." + "It is fine. <br> " * 2_000,
 }
 

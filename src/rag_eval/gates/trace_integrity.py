@@ -35,7 +35,7 @@ _LONGEST_HIDDEN = 4_000  # characters of a text that is searched for hidden part
 _LONG_ANSWER = 10  # words; a shorter expected answer may be repeated by chance
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")  # as JSON writes letters
 _FACT = re.compile(r"\d+|(?<=[a-z,] )[A-Z][a-z]+")
-_UNSEEN = "no reader sees it, such as in a comment of HTML"
+_UNSEEN = "no reader sees it, such as in a comment of HTML or the reasoning of a model"
 _LEAST_POOL = 20  # honest systems also retrieve all of a shorter list
 _TURNOVER, _ONE_SIDED = 0.8, 0.1  # share of the baseline's ids, and of the gold's
 _UNRANKED = ("union_recall", "first_evidence_hop", "wasted_hops", "hop_recall@")

@@ -118,20 +118,21 @@ def _indented_code(text: str, *, is_cut: bool) -> list[tuple[int, int]]:
 
 
 def is_shown(part: str, text: str) -> bool:
-    """Return whether a reader sees one of the first places of ``part`` in a text.
+    """Return whether a reader sees the last or one of the first places of ``part`` in a text.
 
     Code and addresses in ``part`` are what the answer shows or links to, so they count as seen.
     """
     if _MARKUP.search(part):
         return part in text
-    at = text.find(part)
+    at, after = text.rfind(part), 0  # the last one first: an answer follows its reasoning
     for _ in range(_MOST_PLACES):
         if at < 0:
             return False
         start = max(0, at - _AROUND)
         if part in visible(text[start : at + len(part) + _AROUND], is_cut=start > 0):
             return True
-        at = text.find(part, at + len(part))
+        at = text.find(part, after)
+        after = at + len(part)
     return False
 
 
