@@ -24,7 +24,7 @@ from rag_eval.gates.regression import ErrorRates, error_rates
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring import Completeness
 from rag_eval.scoring.case_scorer import metric_scorer
-from rag_eval.stats.probability import hash_order
+from rag_eval.stats.sampling import hash_order
 
 Row = dict[str, Any]
 RATES = ("1", "2", "5", "10", "20", "50", "100")

@@ -37,7 +37,7 @@ from rag_eval.readers.packed_tables import parquet_records
 from rag_eval.readers.problems import Unreadable
 from rag_eval.readers.source import Reader, checked_reader
 from rag_eval.readers.yaml_file import read_mapping
-from rag_eval.stats.probability import hash_order, proportional_counts
+from rag_eval.stats.sampling import hash_order, proportional_counts
 
 Row = dict[str, Any]
 

@@ -33,7 +33,7 @@ from rag_eval.readers.source import checked_reader
 from rag_eval.run import Options
 from rag_eval.run.steps import open_policy
 from rag_eval.scoring import plain_question
-from rag_eval.stats.probability import hash_order
+from rag_eval.stats.sampling import hash_order
 
 Row = dict[str, Any]
 DRAFTS = "eval/drafts.jsonl"

@@ -18,7 +18,7 @@ from rag_eval.contract.records import LARGEST, Count
 from rag_eval.errors import UsageError
 from rag_eval.gates import FULL, WHOLE_RUN_CHECKS, Policy
 from rag_eval.metrics import Measure, Metric, measures, of_column, perspectives_of
-from rag_eval.stats.probability import hash_order, proportional_counts
+from rag_eval.stats.sampling import hash_order, proportional_counts
 from rag_eval.stats.tally import JsonScore, Score, Value, json_score
 
 T = TypeVar("T")

@@ -22,7 +22,7 @@ from rag_eval.errors import Finding, Level
 from rag_eval.gates import MARGINS, Policy
 from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, HALF, guards, is_tenth
 from rag_eval.metrics import measure
-from rag_eval.stats.probability import sample_positions
+from rag_eval.stats.sampling import sample_positions
 from rag_eval.textual.hidden import is_shown, visible
 from rag_eval.textual.tokens import holds_any, tokens
 

@@ -24,7 +24,7 @@ from rag_eval.errors import UsageError
 from rag_eval.importers import ImportInputs
 from rag_eval.importers.documents import csv_rows, objects
 from rag_eval.importers.unwrap import number
-from rag_eval.stats.probability import hash_order, root_counts
+from rag_eval.stats.sampling import hash_order, root_counts
 
 Row = dict[str, Any]
 KEY = "OPENAI_API_KEY"

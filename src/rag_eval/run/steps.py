@@ -32,7 +32,7 @@ from rag_eval.readers.source import Reader
 from rag_eval.run import Options, headline
 from rag_eval.scoring import QuestionIndex, Scorecard, other_question
 from rag_eval.scoring.case_scorer import metric_scorer
-from rag_eval.stats.probability import sample_positions
+from rag_eval.stats.sampling import sample_positions
 
 if TYPE_CHECKING:
     from rag_eval.run.authority import Authority

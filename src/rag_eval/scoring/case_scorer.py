@@ -22,7 +22,7 @@ from rag_eval.contract import OPTIONAL, Gold, Settings, Trace, Usage
 from rag_eval.metrics import Measure
 from rag_eval.metrics.operations import unpriced
 from rag_eval.scoring import CITES_ALL, SAYS_ALL, BaseCaseScorer, CaseOutcome, Scorer, Scores
-from rag_eval.stats.probability import draw_positions
+from rag_eval.stats.sampling import draw_positions
 from rag_eval.textual.leaks import suspects
 
 K = TypeVar("K")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.stats.probability import draw_positions, hash_order, proportional_counts, root_counts, sample_positions
+from rag_eval.stats.sampling import draw_positions, hash_order, proportional_counts, root_counts, sample_positions
 
 SIZES = st.dictionaries(st.sampled_from("abcde"), st.integers(1, 60), min_size=1)
 
