@@ -33,9 +33,9 @@ from rag_eval.gold.signoff_repository import sign, verify
 from rag_eval.metrics import METRICS, PERSPECTIVES, measure, measures
 from rag_eval.readers.gates_file import policy_of, read_policy
 from rag_eval.readers.gold_file import read_gold
-from rag_eval.readers.json_objects import NAMESPACE, HashChange, Record
 from rag_eval.readers.jsonl import read_traces
 from rag_eval.readers.problems import Contract, ProblemCollector, load_schema
+from rag_eval.readers.signoff_record import NAMESPACE, HashChange, Record
 from rag_eval.readers.source import Reader
 from rag_eval.readers.yaml_file import YamlError
 from rag_eval.readers.yaml_file import parse as parse_yaml

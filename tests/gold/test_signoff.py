@@ -27,7 +27,7 @@ from rag_eval.gold.signoff import (
 )
 from rag_eval.gold.signoff_identity import SignoffPolicy
 from rag_eval.readers.gold_file import is_array, sources
-from rag_eval.readers.json_objects import FIELDS, is_valid_field
+from rag_eval.readers.signoff_record import FIELDS, is_valid_field
 from seams import HashChange, Record, main
 
 POLICY = SignoffPolicy(dataset="7b0c4e")

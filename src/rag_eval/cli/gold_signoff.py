@@ -21,7 +21,7 @@ from rag_eval.git.plumbing import Git, GitError
 from rag_eval.gold import signoff, signoff_identity, signoff_repository
 from rag_eval.gold.signoff_identity import NO_PROOF, SignoffPolicy
 from rag_eval.gold.signoff_repository import GoldStates, Place
-from rag_eval.readers.json_objects import HashChange, Record
+from rag_eval.readers.signoff_record import HashChange, Record
 from rag_eval.run.authority import WorkTree
 
 _STAGED = "the index against HEAD (default); in a push, what is pushed; by hand with no gold staged, every item"

@@ -22,7 +22,7 @@ from rag_eval.contract import item_hash
 from rag_eval.errors import Finding, Problem
 from rag_eval.gold import signoff_identity
 from rag_eval.gold.signoff_identity import NO_PROOF, Proof, SignoffPolicy
-from rag_eval.readers.json_objects import LONGEST_QID, HashChange, Record
+from rag_eval.readers.signoff_record import LONGEST_QID, HashChange, Record
 
 Edge = tuple[str | None, str | None, bool]
 

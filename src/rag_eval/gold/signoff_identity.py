@@ -15,8 +15,8 @@ from typing import NamedTuple
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import InputError, Problem
 from rag_eval.git import path_inside
-from rag_eval.readers.json_objects import NAMESPACE, Record, is_valid_field
 from rag_eval.readers.problems import describe_in_yaml, load_schema, schema_errors
+from rag_eval.readers.signoff_record import NAMESPACE, Record, is_valid_field
 from rag_eval.readers.source import MIB, YAML_MIB
 from rag_eval.readers.strict_json import JsonError, decode, escape_key
 

@@ -27,7 +27,7 @@ from rag_eval.gold.signoff import Advice, Side
 from rag_eval.gold.signoff_identity import NO_PROOF, Author, Proof, SignoffPolicy, allowed_signers, signoff_policy
 from rag_eval.readers import strict_json
 from rag_eval.readers.gold_file import is_array, sources
-from rag_eval.readers.json_objects import NAMESPACE, Record
+from rag_eval.readers.signoff_record import NAMESPACE, Record
 from rag_eval.readers.source import PACKED
 
 People = Callable[[SignoffPolicy], tuple[Collection[str], Collection[Author]]]
