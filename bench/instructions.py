@@ -13,7 +13,7 @@ import json
 import time
 from pathlib import Path
 
-from rag_eval.textual.hidden import instruction
+from rag_eval.textual.instructions import instruction
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "bench" / "SAFETY.md"

@@ -46,7 +46,7 @@ from rag_eval.scoring import Completeness, aggregations
 from rag_eval.scoring.aggregations import FOLDS
 from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.stats.tally import Value, mean, tally
-from rag_eval.textual.hidden import instruction
+from rag_eval.textual.instructions import instruction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

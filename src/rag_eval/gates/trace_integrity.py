@@ -443,7 +443,7 @@ def injected_instructions(cases: Iterable[Case], file: str) -> Iterator[Finding]
 
     The message has their ids, but not their text.
     """
-    from rag_eval.textual.hidden import instruction  # loads patterns
+    from rag_eval.textual.instructions import instruction  # loads patterns
 
     seen: set[str] = set()
     texts: dict[str, tuple[str, int]] = {}
