@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import takewhile
+from operator import itemgetter
 
 from rag_eval.textual import read_table
 
@@ -14,7 +15,8 @@ from rag_eval.textual import read_table
 def _without_accents(text: str) -> str:
     if text.isascii():
         return text
-    return "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
+    decomposed = unicodedata.normalize("NFKD", text.replace("°", "o"))  # № is No, and so is N°
+    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
 
 
 _TABLE = read_table("names.toml", "rag_eval.importers")
@@ -28,6 +30,7 @@ PREDICTED = tuple(takewhile("answer".__ne__, FORMS["table"]["answer"]))
 """Names of answers of a system: next to one, ``answer`` is the reference."""
 _OF_ANSWERS = _TABLE["of_answers"]["names"].split()
 _WORD, _CAMEL = re.compile(r"[^\W_]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CHOICE = re.compile(r"\b(?:yes|y|ja|j|oui|o|si|s|sim|true|1) ?[/|] ?(?:no|n|nein|non|nao|false|0)\b")
 _NEEDED = {"table": (("answer", "error"), ("question", "qid")), "table-gold": (("question",),)}
 QUANTITIES = ("latency_ms", "latency_s", "input_tokens", "output_tokens", "cost_usd")
 _OPERATIONS = ("error", *QUANTITIES, "conversation", "turn", "time", "end")
@@ -38,7 +41,8 @@ _LABELS = {"expected_answer", "gold_citations", "relevant_docs", "gold_claim_sub
 @lru_cache(maxsize=1 << 14)
 def english(name: str) -> str:
     """Return a name in lower case with its words in English, such as ``generated_answer`` for Generierte Antwort."""
-    words = _WORD.findall(_without_accents(_CAMEL.sub("_", name).casefold()))
+    plain = _without_accents(_CAMEL.sub("_", name)).casefold()
+    words = _WORD.findall(_CHOICE.sub("", plain))
     known = [part for word in words for part in _WORDS.get(word, word).split()]
     return "_".join(known or words)
 
@@ -50,6 +54,10 @@ def _telling(name: str) -> str:
     return path[-2] if is_general else path[-1]
 
 
+def _is_translated(name: str) -> bool:
+    return english(name).replace("_", "") != "".join(_WORD.findall(name)).casefold()
+
+
 @lru_cache(maxsize=1 << 14)
 def _words(name: str) -> tuple[str, ...]:
     return tuple(sorted(english(name).split("_")))
@@ -58,14 +66,15 @@ def _words(name: str) -> tuple[str, ...]:
 def suggested(names: list[str], form: str) -> dict[str, str]:
     """Return a first map from the names of a header or of a record's keys: only recognised fields.
 
-    The whole of a name counts first, then a part of it. The order of its words does not matter.
+    The whole of a name counts before a part of it, and a name in English before a translation. The order of its words
+    does not matter.
     """
     telling = {name: _telling(name) for name in names}
     plain = {name: english(part) for name, part in telling.items()}
-    spelled = {
-        _words(text): name
-        for text, name in reversed([*zip(names, names, strict=True), *zip(telling.values(), telling, strict=True)])
-    }
+    parts = [(_is_translated(part), part, name) for name, part in telling.items()]
+    wholes = [(_is_translated(name), name, name) for name in names]
+    by_rank = [text for texts in (wholes, parts) for text in sorted(texts, key=itemgetter(0))]
+    spelled = {_words(text): name for _, text, name in reversed(by_rank)}
     known: dict[str, str] = {}
     of_traces = suggested(names, "table") if form == "table-gold" else {}
     answered = of_traces.get("answer")

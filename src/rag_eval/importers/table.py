@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.importers import ImportInputs, Row, retrieved, unwrap
-from rag_eval.importers.columns import QUANTITIES, are_of_record, suggested
+from rag_eval.importers.columns import QUANTITIES, are_of_record, english, suggested
 from rag_eval.importers.conversion import Conversion, Draft, Place
 from rag_eval.importers.documents import cell_value, csv_rows, is_csv, objects
 from rag_eval.importers.unwrap import question_id
@@ -20,7 +20,7 @@ _FAILED = ("errored", "expired", "canceled")  # results of a batch of Anthropic
 _TRUTH = dict.fromkeys("true yes y 1 ja oui sí si sì sim tak да 是 はい 예".split(), True) | dict.fromkeys(
     "false no n 0 nein non não nao nie нет 否 いいえ 아니요".split(), False
 )
-_NEGATED = ("unanswerable", "impossible")  # names of columns that say the opposite of answerable
+_NEGATED = {"unanswerable", "impossible"}  # in names of columns that say the opposite of answerable
 _VERDICTS = ("relevant", "is_relevant", "relevance", "is_supporting", "is_selected")  # on documents of a gold set
 _ADDED = ("gold_citations", "relevant_docs", "gold_claim_substr")  # by each record of a question
 _NUMBERED = re.compile(
@@ -40,7 +40,7 @@ _FIRST_RECORDS, _LONGEST_LATENCY = 100, 100  # the latter in seconds: a larger n
 def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
     """Yield the gold row of each question; a record that repeats one adds its citations, documents and substrings."""
     items: dict[str, tuple[Place, Row]] = {}
-    is_negated = fields.get("answerable", "").casefold().endswith(_NEGATED)
+    is_negated = not _NEGATED.isdisjoint(english(fields.get("answerable", "")).split("_"))
     for values in _records(conversion, "table-gold", fields):
         question = conversion.question(values.get("question"), values)
         if question is None:
@@ -84,7 +84,10 @@ def _cited(conversion: Conversion, values: Row) -> list[str]:
         return citations
     if not isinstance(contexts, list) or not all(isinstance(item, dict) for item in contexts):
         texts = _list_of(conversion, "contexts", values)
-        return texts if all(map(_ID.fullmatch, texts)) else conversion.reference_ids(texts)
+        if not texts or not all(map(_ID.fullmatch, texts)):
+            return conversion.reference_ids(texts)
+        conversion.account.renamed("contexts that look like ids", "gold_citations")
+        return texts
     relevant = [item for item in contexts if all(item.get(name, True) for name in _VERDICTS)]
     conversion.account.dropped("contexts", "they are marked as not relevant", len(contexts) - len(relevant))
     return [chunk["id"] for chunk in conversion.chunks(relevant)]
