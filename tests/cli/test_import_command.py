@@ -13,9 +13,8 @@ from hypothesis import given
 from cases import ROOT, read_rows, write_rows
 from importing import CASES, HERE, LABELS, RUN, golds
 from rag_eval import api
-from rag_eval.contract import item_hash
+from rag_eval.contract import LABEL_FILES, item_hash
 from rag_eval.importers import IMPORTERS, Account
-from rag_eval.importers.frameworks import SCHEMAS
 from rag_eval.importers.frameworks import example08_trace as converted
 from rag_eval.readers.gold_file import read_gold_set
 from rag_eval.readers.import_inputs import Files
@@ -329,7 +328,7 @@ def test_what_became_of_every_field_is_said(command):
 
 def test_every_field_of_every_form_stands_in_the_docs():
     page = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("import.md", "sources.md"))
-    forms = [*SCHEMAS.values(), "rag-server-golden", "gold-array"]
+    forms = [*LABEL_FILES.values(), "rag-server-golden", "gold-array"]
     fields = {(form, field) for form in forms for field in Contract(form).schema["properties"]}
     passages = {("rag-server-golden", f"gold_passages[].{name}") for name in ("doc_id", "chunk_id", "text")}
     assert sorted(field for field in fields | passages if f"`{field[1]}" not in page) == []
@@ -343,7 +342,7 @@ def test_every_field_of_every_form_stands_in_the_docs():
     ("path", "kind"),
     [
         (LABELS, "labels"),
-        *((LABELS / name, "labels") for name in SCHEMAS),
+        *((LABELS / name, "labels") for name in LABEL_FILES),
         (HERE / "golden_qa.json", "gold"),
         (HERE / "qaset.json", "gold"),
         (RUN, "rag-server-run"),
