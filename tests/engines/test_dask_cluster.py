@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rag_eval import api
-from rag_eval.engines import work
+from rag_eval.engines import dask_engine
 from rag_eval.readers.problems import Unreadable
 from rag_eval.readers.source import PROTOCOLS, open_url
 from reading import gold, jsonl, reader, trace
@@ -168,7 +168,7 @@ def test_fsspec_knows_every_protocol_that_is_let_through(protocol):
 
 
 def test_an_address_where_nobody_answers(large, monkeypatch):
-    monkeypatch.setattr(work, "_PATIENCE", "300ms")
+    monkeypatch.setattr(dask_engine, "_PATIENCE", "300ms")
     with pytest.raises(RagEvalError, match="no scheduler answers at 'tcp://"):
         report(large / "gold.jsonl", large / "trace.jsonl", ExecutionOptions("dask", 0, "tcp://127.0.0.1:9"))
 

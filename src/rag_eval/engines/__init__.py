@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from rag_eval.common.files import SILENT, Watch
 
-ENGINES = "process", "dask"
-"""All give the same report, byte for byte."""
+ENGINES = {"process": "rag_eval.engines.work", "dask": "rag_eval.engines.dask_engine"}
+"""The modules of the engines, loaded on use. All give the same report, byte for byte."""
 
 
 class ExecutionOptions(NamedTuple):

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -18,15 +17,13 @@ from typing import Any, BinaryIO, TypeVar
 
 from msgspec import Struct
 
-from rag_eval import __version__
-from rag_eval.common.escaping import quoted
 from rag_eval.common.files import SILENT, Digests, Watched
 from rag_eval.contract import Limits, Trace
 from rag_eval.engines import DEFAULT_EXECUTION, ENGINES, ExecutionOptions
-from rag_eval.errors import MissingExtra, RagEvalError, UsageError
+from rag_eval.errors import UsageError
 from rag_eval.readers.jsonl import JsonLines, pair_finder, read_traces
 from rag_eval.readers.problems import ProblemCollector, Unreadable
-from rag_eval.readers.source import BOM, Digest, Reader, Remote, SourceFile, is_url, open_regular
+from rag_eval.readers.source import BOM, Digest, Reader, Remote, SourceFile
 from rag_eval.scoring import OutcomeLog, QuestionIndex, Scorer
 
 _SETTLE = 1 << 16  # traces, until they replace earlier ones
@@ -36,11 +33,6 @@ _BLOCK = 64 * 1024
 _LEAST_STEP, _MOST_STEP = 1 << 20, 4 << 20  # bytes of a range
 _ROUNDS = 8  # minimum number of ranges for each process
 _HASHED = 1 << 20  # bytes at a time
-_LEAST_SENT, _MOST_SENT = 4 << 20, 32 << 20  # bytes of a range for a worker
-_ROUNDS_OF_WORKERS = 4  # ranges for each worker
-_PATIENCE = "10s"  # until a scheduler answers
-_LONG_PATIENCE = "120s"  # until there is a worker: clusters that grow on demand start one first
-_ATTEMPTS = 4  # for a range, or for sending the gold again
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 T = TypeVar("T")
 _work: Callable[[int], Any]
@@ -93,7 +85,8 @@ def _in_ranges(task: Task) -> Scorer | None:
     with task.reader.silent().open(task.path) as source:
         if source.plain is None or source.is_array:
             return None
-        return run_on_dask(task, source.size) if is_dask else run_in_ranges(task, source.plain, source.size)
+        scorer: Scorer | None = import_module(ENGINES[task.execution.engine]).run(task, source.plain, source.size)
+        return scorer
 
 
 def _digest(task: Task) -> Any:
@@ -251,7 +244,7 @@ def merge(task: Task, results: Iterable[RangeResult]) -> Scorer | None:
     return scorer
 
 
-def run_in_ranges(task: Task, opened: BinaryIO, size: int) -> Scorer | None:
+def run(task: Task, opened: BinaryIO, size: int) -> Scorer | None:
     """Return the scorer of a file; None if it has a problem.
 
     The last range is scored first: the last trace of a question counts, so earlier ones need not be scored. Every
@@ -352,136 +345,3 @@ def _begin(parent: int, work: Callable[[int], Any]) -> None:
         os._exit(1)
 
     Thread(target=end_with_parent, daemon=True).start()
-
-
-# A dask cluster: only byte ranges are sent there, and no rows are sent back. The gold is sent once. Scoring a range is
-# a pure function, and results are kept in the order of the ranges. A lost worker costs time, but no trace is counted
-# twice or left out.
-
-
-def run_on_dask(task: Task, size: int) -> Scorer | None:
-    """Return the scorer of a file of ``size`` bytes; None if it has a problem.
-
-    MissingExtra without dask; RagEvalError if no scheduler answers, or workers cannot do it.
-    """
-    with _client(task.execution) as client:
-        workers = _workers(client)
-        path = task.path if is_url(task.path) else os.path.realpath(task.path)
-        digest = client.submit(sha256_of, path, pure=False, retries=_ATTEMPTS, priority=1) if task.digests else None
-        cuts = byte_ranges(size, min(max(size // (workers * _ROUNDS_OF_WORKERS), _LEAST_SENT), _MOST_SENT))
-        task.execution.watch.begin(size)
-        scorer = merge(task, _delivered(client, task, path, cuts))
-        if scorer and task.digests:
-            task.digests.record("trace", task.path, _result(digest, path))
-        return scorer
-
-
-def _delivered(client: Any, task: Task, path: str, cuts: list[ByteRange]) -> Iterator[RangeResult]:
-    """Yield the results in the order of the ranges; request results that were lost with their workers again."""
-    done = attempts = 0
-    while done < len(cuts):
-        # Every worker has a copy of the gold, so that losing one worker does not lose the gold.
-        _await(client)
-        sent = client.scatter([task.work], broadcast=True, hash=False)[0]
-        terms = {"inputs": sent, "path": path, "name": task.path, "pure": False, "retries": _ATTEMPTS}
-        futures = client.map(score_at, cuts[done:], **terms)
-        try:
-            for future in futures:
-                result: RangeResult = _result(future, path)
-                task.execution.watch.advance(cuts[done].end - cuts[done].start)
-                done += 1
-                task.work.scorer.intern(result.log)
-                yield result
-        except _distributed().CancelledError:
-            attempts += 1
-            if attempts == _ATTEMPTS:
-                raise RagEvalError("workers are lost repeatedly. Check their logs") from None
-        finally:
-            client.cancel(futures)
-
-
-def _result(future: Any, path: str) -> Any:
-    """Return the result of a future; raise CancelledError if it was lost, RagEvalError if it failed."""
-    try:
-        return future.result()
-    except _distributed().KilledWorker:
-        message = "it kills the workers, probably for lack of memory. Give them more memory, or check their logs"
-        raise RagEvalError(f"{quoted(path)} cannot be scored: {message}") from None
-    except OSError as error:
-        raise RagEvalError(f"{quoted(path)} cannot be read by a worker: {error}") from None
-
-
-def score_at(cut: ByteRange, inputs: Work, path: str, name: str) -> RangeResult:
-    """Score a range of the file at ``path``, which reports call ``name``; workers call this."""
-    with _opened(path) as file:
-        return score_range(inputs, name, file, cut)
-
-
-def sha256_of(path: str) -> str:
-    """Return the digest of a file, in hex, computed where the file is stored."""
-    digest = sha256()
-    with _opened(path) as file:
-        update_digest(digest, file)
-    return digest.hexdigest()
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[File]:
-    try:
-        if is_url(path):
-            yield Remote(path)
-            return
-        with open_regular(path, None) as file:
-            yield LocalFile(file.fileno())
-    except Unreadable as error:  # for the result, which names unreadable lines
-        raise RagEvalError(f"{quoted(path)}: {error.message} on a worker. {error.hint}") from None
-
-
-@contextmanager
-def _client(execution: ExecutionOptions) -> Iterator[Any]:
-    """Yield a client of the named scheduler, or of a cluster on this machine that ends with the client."""
-    dask = _distributed()
-    if execution.scheduler:
-        try:
-            client = dask.Client(execution.scheduler, timeout=_PATIENCE, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise RagEvalError(f"no scheduler answers at {quoted(execution.scheduler)}: {error}") from None
-        with client:
-            yield client
-        return
-    jobs = execution.jobs or usable_cores()
-    cluster = dask.LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50)
-    with cluster, dask.Client(cluster, set_as_default=False) as client:
-        yield client
-
-
-def _distributed() -> Any:
-    try:
-        return import_module("distributed")
-    except ModuleNotFoundError:
-        raise MissingExtra("--engine dask", "dask") from None
-
-
-def _workers(client: Any) -> int:
-    """Return the number of workers; raise RagEvalError if there are none, or if one has another version."""
-    _await(client)
-    try:
-        versions = client.run(_version)
-    except ModuleNotFoundError as error:
-        raise RagEvalError(f"a worker cannot score: {error}. Install rag-eval-action[dask] there") from None
-    for address, version in versions.items():
-        if version != __version__:
-            differ = f"has rag-eval {version}, this is {__version__}"
-            raise RagEvalError(f"the worker at {address} {differ}. Install it there")
-    return len(versions)
-
-
-def _await(client: Any) -> None:
-    try:
-        client.wait_for_workers(1, timeout=_LONG_PATIENCE)
-    except TimeoutError:
-        raise RagEvalError("the scheduler has no worker. Start one: dask worker ADDRESS") from None
-
-
-def _version() -> str:
-    return __version__
