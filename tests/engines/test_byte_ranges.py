@@ -12,7 +12,16 @@ from msgspec.structs import replace
 
 from cases import gold_row, in_full
 from depth import examples
-from rag_eval.engines.work import ByteRange, RangeSource, Task, Work, byte_ranges, merge, score_range, score_stream
+from rag_eval.engines.file_scorer import (
+    ByteRange,
+    RangeSource,
+    Task,
+    Work,
+    byte_ranges,
+    merge,
+    score_range,
+    score_stream,
+)
 from rag_eval.readers import source
 from rag_eval.readers.source import DEFAULTS
 from rag_eval.scoring import QuestionIndex

@@ -14,7 +14,7 @@ import pytest
 from cases import ROOT
 from rag_eval import api
 from rag_eval.cli.score import reference_scores
-from rag_eval.engines.work import processes, run_in_processes, usable_cores
+from rag_eval.engines.file_scorer import processes, run_in_processes, usable_cores
 from reading import gold, jsonl, trace
 from seams import ExecutionOptions, InputError, UsageError, render
 
@@ -138,7 +138,7 @@ def test_results_that_nobody_asks_for_leave_no_process():
 
 
 def test_one_core_does_one_thing(monkeypatch):
-    monkeypatch.setattr("rag_eval.engines.work.usable_cores", lambda: 1)
+    monkeypatch.setattr("rag_eval.engines.file_scorer.usable_cores", lambda: 1)
     assert (processes(0), processes(1)) == (1, 1)
 
 

@@ -22,7 +22,7 @@ from rag_eval.common.escaping import quantity
 from rag_eval.common.files import watch as progress
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.engines import ENGINES, ExecutionOptions
-from rag_eval.engines.work import Task, Work, score_file
+from rag_eval.engines.file_scorer import Task, Work, score_file
 from rag_eval.errors import GATE_FAILED, PASSED
 from rag_eval.readers.gold_file import read_gold_as
 from rag_eval.readers.problems import ProblemCollector

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rag_eval.common.files import SILENT, Watch
 
-ENGINES = {"process": "rag_eval.engines.work", "dask": "rag_eval.engines.dask_engine"}
+ENGINES = {"process": "rag_eval.engines.file_scorer", "dask": "rag_eval.engines.dask_engine"}
 """The modules of the engines, loaded on use. All give the same report, byte for byte."""
 
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from rag_eval import __version__
 from rag_eval.common.escaping import quoted
-from rag_eval.engines import ExecutionOptions, work
+from rag_eval.engines import ExecutionOptions, file_scorer
 from rag_eval.errors import MissingExtra, RagEvalError
 from rag_eval.readers.problems import Unreadable
 from rag_eval.readers.source import Remote, is_url, open_regular
@@ -28,7 +28,7 @@ _LONG_PATIENCE = "120s"  # until there is a worker: clusters that grow on demand
 _ATTEMPTS = 4  # for a range, or for sending the gold again
 
 
-def run(task: work.Task, _: BinaryIO, size: int) -> Scorer | None:
+def run(task: file_scorer.Task, _: BinaryIO, size: int) -> Scorer | None:
     """Return the scorer of a file of ``size`` bytes; None if it has a problem.
 
     MissingExtra without dask; RagEvalError if no scheduler answers, or workers cannot do it.
@@ -37,15 +37,17 @@ def run(task: work.Task, _: BinaryIO, size: int) -> Scorer | None:
         workers = _workers(client)
         path = task.path if is_url(task.path) else os.path.realpath(task.path)
         digest = client.submit(sha256_of, path, pure=False, retries=_ATTEMPTS, priority=1) if task.digests else None
-        cuts = work.byte_ranges(size, min(max(size // (workers * _ROUNDS), _LEAST_STEP), _MOST_STEP))
+        cuts = file_scorer.byte_ranges(size, min(max(size // (workers * _ROUNDS), _LEAST_STEP), _MOST_STEP))
         task.execution.watch.begin(size)
-        scorer = work.merge(task, _delivered(client, task, path, cuts))
+        scorer = file_scorer.merge(task, _delivered(client, task, path, cuts))
         if scorer and task.digests:
             task.digests.record("trace", task.path, _result(digest, path))
         return scorer
 
 
-def _delivered(client: Any, task: work.Task, path: str, cuts: list[work.ByteRange]) -> Iterator[work.RangeResult]:
+def _delivered(
+    client: Any, task: file_scorer.Task, path: str, cuts: list[file_scorer.ByteRange]
+) -> Iterator[file_scorer.RangeResult]:
     """Yield the results in the order of the ranges; request results that were lost with their workers again."""
     done = attempts = 0
     while done < len(cuts):
@@ -56,7 +58,7 @@ def _delivered(client: Any, task: work.Task, path: str, cuts: list[work.ByteRang
         futures = client.map(score_at, cuts[done:], **terms)
         try:
             for future in futures:
-                result: work.RangeResult = _result(future, path)
+                result: file_scorer.RangeResult = _result(future, path)
                 task.execution.watch.advance(cuts[done].end - cuts[done].start)
                 done += 1
                 task.work.scorer.intern(result.log)
@@ -80,28 +82,28 @@ def _result(future: Any, path: str) -> Any:
         raise RagEvalError(f"{quoted(path)} cannot be read by a worker: {error}") from None
 
 
-def score_at(cut: work.ByteRange, inputs: work.Work, path: str, name: str) -> work.RangeResult:
+def score_at(cut: file_scorer.ByteRange, inputs: file_scorer.Work, path: str, name: str) -> file_scorer.RangeResult:
     """Score a range of the file at ``path``, which reports call ``name``; workers call this."""
     with _opened(path) as file:
-        return work.score_range(inputs, name, file, cut)
+        return file_scorer.score_range(inputs, name, file, cut)
 
 
 def sha256_of(path: str) -> str:
     """Return the digest of a file, in hex, computed where the file is stored."""
     digest = sha256()
     with _opened(path) as file:
-        work.update_digest(digest, file)
+        file_scorer.update_digest(digest, file)
     return digest.hexdigest()
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[work.File]:
+def _opened(path: str) -> Iterator[file_scorer.File]:
     try:
         if is_url(path):
             yield Remote(path)
             return
         with open_regular(path, None) as file:
-            yield work.LocalFile(file.fileno())
+            yield file_scorer.LocalFile(file.fileno())
     except Unreadable as error:  # for the result, which names unreadable lines
         raise RagEvalError(f"{quoted(path)}: {error.message} on a worker. {error.hint}") from None
 
@@ -118,7 +120,7 @@ def _client(execution: ExecutionOptions) -> Iterator[Any]:
         with client:
             yield client
         return
-    jobs = execution.jobs or work.usable_cores()
+    jobs = execution.jobs or file_scorer.usable_cores()
     cluster = dask.LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50)
     with cluster, dask.Client(cluster, set_as_default=False) as client:
         yield client

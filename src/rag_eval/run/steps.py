@@ -18,7 +18,7 @@ from rag_eval.common.files import Digests, by_line_ends
 from rag_eval.common.paths import sidecar_of
 from rag_eval.contract import Gold, Limits, Trace
 from rag_eval.engines import ExecutionOptions
-from rag_eval.engines.work import Task, Work, score_file
+from rag_eval.engines.file_scorer import Task, Work, score_file
 from rag_eval.errors import Finding
 from rag_eval.gates import REFERENCE_GATES, Policy, integrity, trace_integrity
 from rag_eval.gates.questions import Question, by_conversation, in_suite, restrict_policy, select_measures
