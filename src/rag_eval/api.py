@@ -17,7 +17,8 @@ from rag_eval.metrics import single_score
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run import Options, PathLike, as_cutoffs, as_path
-from rag_eval.run.steps import load_inputs, score_run
+from rag_eval.run.inputs import load_inputs
+from rag_eval.run.scored_run import score_run
 
 if TYPE_CHECKING:
     import pandas as pd

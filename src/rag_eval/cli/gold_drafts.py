@@ -31,7 +31,7 @@ from rag_eval.readers.jsonl import read_trace_rows
 from rag_eval.readers.problems import Contract
 from rag_eval.readers.source import checked_reader
 from rag_eval.run import Options
-from rag_eval.run.steps import open_policy
+from rag_eval.run.inputs import open_policy
 from rag_eval.scoring import plain_question
 from rag_eval.stats.sampling import hash_order
 

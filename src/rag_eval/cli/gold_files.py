@@ -47,7 +47,8 @@ from rag_eval.readers.signoff_record import HashChange
 from rag_eval.readers.source import PACKED, Reader
 from rag_eval.run import Options
 from rag_eval.run.authority import WorkTree
-from rag_eval.run.steps import open_policy, read_inputs, rescore_on, score_run
+from rag_eval.run.inputs import open_policy, read_inputs
+from rag_eval.run.scored_run import rescore_on, score_run
 
 _FINDINGS, _ROWS, _TEXT, _FLIPS = 100, 20, 60, 10
 _COUNTED_FIELDS = ("category", "difficulty", "query_type", "multi_hop", "tags")

@@ -29,8 +29,9 @@ from rag_eval.rendering.comparison import render_probe
 from rag_eval.rendering.document import Paragraph, Section, Table, TextFormatter, paragraphs, table_of
 from rag_eval.rendering.explanation import case_document
 from rag_eval.run import Options
+from rag_eval.run.inputs import load_inputs, open_policy, read_run_json
+from rag_eval.run.scored_run import score_run
 from rag_eval.run.single_cases import cases_of, explanation, metric_of
-from rag_eval.run.steps import load_inputs, open_policy, read_run_json, score_run
 from rag_eval.scoring import QuestionIndex
 from rag_eval.scoring.case_scorer import metric_scorer
 

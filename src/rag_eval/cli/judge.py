@@ -27,7 +27,7 @@ from rag_eval.readers.gates_file import read_verdicts
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.jsonl import paired_traces
 from rag_eval.readers.source import checked_reader
-from rag_eval.run.steps import read_gates_policy
+from rag_eval.run.inputs import read_gates_policy
 from rag_eval.stats.sampling import hash_order
 
 Row = dict[str, Any]

@@ -32,7 +32,7 @@ from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.problems import ProblemCollector, in_flow_style
 from rag_eval.readers.source import checked_reader
 from rag_eval.rendering.html import grading_form
-from rag_eval.run.steps import read_gates_policy
+from rag_eval.run.inputs import read_gates_policy
 
 Row = dict[str, Any]
 

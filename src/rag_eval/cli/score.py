@@ -142,7 +142,7 @@ def _print_scores(args: argparse.Namespace, options: Options, inline: str) -> in
 def reference_scores(options: Options, inline: str = "") -> tuple[dict[str, Any], list[str]]:
     """Return the reference scorer's flat JSON for some files, and notes on omitted values."""
     if options.gates:
-        from rag_eval.run.steps import open_policy
+        from rag_eval.run.inputs import open_policy
 
         reader, policy = open_policy(options)
         stated = {gate.name: gate.threshold for gate in policy.gates}

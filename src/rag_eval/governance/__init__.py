@@ -24,7 +24,7 @@ from rag_eval.readers.gates_file import in_folder_of
 from rag_eval.run import Options
 from rag_eval.run.authority import Authority
 from rag_eval.run.base_policy import policy_in
-from rag_eval.run.steps import ScoredRun, rescore
+from rag_eval.run.scored_run import ScoredRun, rescore
 
 _BY_BASELINE = {
     *"fewer-cases must-pass-broken must-pass-gone must-pass-unjudged must-pass-unknown slices-disagree".split()

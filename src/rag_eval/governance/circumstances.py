@@ -41,7 +41,7 @@ from rag_eval.run.base_policy import (
     policy_in,
     standard_gates_paths,
 )
-from rag_eval.run.steps import rescore
+from rag_eval.run.scored_run import rescore
 
 _NAMED, _VERDICTS_NAMED = 5, 3
 _ONLY = "Name the file only in the gates file."

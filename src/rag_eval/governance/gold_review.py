@@ -36,7 +36,7 @@ from rag_eval.readers.source import PACKED
 from rag_eval.run import Options
 from rag_eval.run.authority import Authority
 from rag_eval.run.base_policy import gates_about, gold_named_by, stored_at
-from rag_eval.run.steps import ScoredRun, rescore, rescore_on
+from rag_eval.run.scored_run import ScoredRun, rescore, rescore_on
 
 RULES = tuple(
     "no-substr substr-white-space substr-character substr-refusal substr-in-question substr-stop-words "

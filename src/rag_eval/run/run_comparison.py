@@ -21,7 +21,8 @@ from rag_eval.readers.source import checked_reader
 from rag_eval.readers.validation import check, file_kind, unpacked
 from rag_eval.rendering.comparison import render
 from rag_eval.run import Options, PathLike, as_path
-from rag_eval.run.steps import open_policy, read_inputs, score_run
+from rag_eval.run.inputs import open_policy, read_inputs
+from rag_eval.run.scored_run import score_run
 
 MOST = 50
 

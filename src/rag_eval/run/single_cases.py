@@ -35,7 +35,7 @@ from rag_eval.rendering.explanation import (
 from rag_eval.rendering.results import by_urgency
 from rag_eval.run import Options
 from rag_eval.run.baseline import BaselineFile
-from rag_eval.run.steps import open_policy
+from rag_eval.run.inputs import open_policy
 
 _UNFOLDED = 1_000
 
