@@ -85,7 +85,7 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
         if field in ("gold_citations", "relevant_docs", "contexts") and has_both:
             free = [name for name in free if plain[name] not in _OF_ANSWERS]
         are_of_chunks = "chunk_ids" in known or ("chunks" in known and free and plain[free[0]] != "score")
-        if free and (field != "chunk_scores" or are_of_chunks):
+        if free and (field not in ("chunk_scores", "rank") or are_of_chunks):
             known[field] = free[0]
     is_verdict = "chunks" not in known and plain.get(known.get("question", "")) != "query"  # as LangChain calls it
     if plain.get(known.get("answer", "")) == "result" and is_verdict:
