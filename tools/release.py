@@ -86,7 +86,7 @@ def rename(repository: str) -> None:
 
 
 def version_of(text: str) -> str:
-    """The version that package names."""
+    """The version that the package names."""
     return _the_only(_VERSION, text)
 
 

@@ -170,7 +170,7 @@ def changed_since(gates: Iterable[GateResult], policy: Policy, now: RunEvidence)
     if failed:
         names = some(sorted(changed), _NAMED, quoted)
         message = f"{some(failed, _NAMED)} would fail with the questions whose gold changed since the baseline: {names}"
-        fix = "Renew the baseline: docs/baselines.md. With baseline.trace, changed items are compared too."
+        fix = "Renew the baseline. With baseline.trace, changed items are compared too."
         yield Finding("fewer-cases", "warning", message, fix)
 
 
