@@ -22,9 +22,9 @@ from rag_eval.cli.parser import COMMANDS, build_parser
 from rag_eval.contract import Gold, Grounding, Safety, Settings, Trace
 from rag_eval.engines import ExecutionOptions
 from rag_eval.errors import InputError, MissingExtra, Problem, RagEvalError, UsageError
-from rag_eval.gates import Gate, Policy, Slices, Statistics
+from rag_eval.gates import Gate, MetricResult, Policy, Slices, Statistics
 from rag_eval.gates.evidence import Baseline, RunEvidence
-from rag_eval.gates.questions import MetricResult, Question, QuestionList
+from rag_eval.gates.questions import Question, QuestionList
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.github import Comment, GitHub, GitHubError, Network
 from rag_eval.github.posting import marker, parse_marker

@@ -12,7 +12,7 @@ from rag_eval.common.escaping import quoted
 from rag_eval.common.files import write
 from rag_eval.common.paths import nearest_gates
 from rag_eval.errors import MissingExtra, Problem, UsageError
-from rag_eval.gates.questions import FIELDS, gold_fields
+from rag_eval.gates.selection import FIELDS, gold_fields
 from rag_eval.metrics import single_score
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader

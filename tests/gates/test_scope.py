@@ -12,7 +12,7 @@ import rag_eval
 from cases import gold_row, trace_row, write_rows
 from project import Project, apart, gates, gold_of, trace_of, wrong
 from rag_eval import api
-from rag_eval.gates.questions import in_suite, sample
+from rag_eval.gates.selection import in_suite, sample
 from rag_eval.metrics import perspectives_of
 from seams import METRICS, PERSPECTIVES, Gold, UsageError, main, measure
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cases import gold_row, trace_row, write_rows
 from rag_eval.analysis.judging import expand_gates
-from rag_eval.gates.questions import FIELDS, expand_slice, is_field, is_slice, slices_of
+from rag_eval.gates.selection import FIELDS, expand_slice, is_field, is_slice, slices_of
 from runs import evidence, question, questions
 from seams import Gate, Gold, Policy, Slices, Statistics, judge_all, main
 

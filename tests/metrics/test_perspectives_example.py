@@ -7,7 +7,7 @@ import pytest
 from cases import ROOT
 from rag_eval.api import Options, run
 from rag_eval.contract import OPTIONAL
-from rag_eval.gates.questions import FIELDS, slices_of
+from rag_eval.gates.selection import FIELDS, slices_of
 from seams import METRICS, Gold, Trace, measures
 from table import each_row
 

@@ -10,9 +10,10 @@ from rag_eval.analysis.diagnosis import Diagnosis
 from rag_eval.analysis.gold_impact import GateTurn, GoldChange
 from rag_eval.analysis.policy_changes import PolicyChange
 from rag_eval.errors import Finding, Note
-from rag_eval.gates import GateResult, Policy, Statistics
+from rag_eval.gates import GateResult, MetricResult, Policy, Statistics
 from rag_eval.gates.evidence import Baseline
-from rag_eval.gates.questions import MetricResult, Question, QuestionList, RunScope
+from rag_eval.gates.questions import Question, QuestionList
+from rag_eval.gates.selection import RunScope
 from rag_eval.metrics import find
 from rag_eval.scoring import Completeness
 

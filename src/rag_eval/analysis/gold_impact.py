@@ -13,7 +13,8 @@ from rag_eval.common.escaping import one_line, quantity, some
 from rag_eval.contract import Gold
 from rag_eval.errors import Finding, Note
 from rag_eval.gates import MARGINS, GateResult
-from rag_eval.gates.questions import Question, field_values
+from rag_eval.gates.questions import Question
+from rag_eval.gates.selection import field_values
 
 _Verb = Literal["added", "changed", "reformatted", "removed"]
 _NAMED, _SHORT, _LONG = 5, 24, 300

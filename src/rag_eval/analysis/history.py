@@ -20,9 +20,9 @@ from typing import NamedTuple
 from rag_eval.analysis import Report, run_date, system_commit
 from rag_eval.analysis.baseline import GoldCounts, gold_counts
 from rag_eval.cases import GOOD
-from rag_eval.gates import BOUNDS, Comparison, Statistics
+from rag_eval.gates import BOUNDS, Comparison, MetricResult, Statistics
 from rag_eval.gates.evidence import Baseline, RunEvidence
-from rag_eval.gates.questions import MetricResult, Question
+from rag_eval.gates.questions import Question
 from rag_eval.gates.regression import compare_pairs, compare_two_sided
 from rag_eval.metrics import find, measure
 from rag_eval.scoring import Completeness

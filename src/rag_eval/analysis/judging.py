@@ -26,6 +26,7 @@ from rag_eval.gates import (
     WHOLE_RUN_CHECKS,
     Gate,
     GateResult,
+    MetricResult,
     Outcome,
     Policy,
     contract,
@@ -36,8 +37,9 @@ from rag_eval.gates import (
 )
 from rag_eval.gates.evidence import CONFIDENCE, Baseline, RunEvidence, count_questions, counted
 from rag_eval.gates.integrity import levels_of
-from rag_eval.gates.questions import MetricResult, Question, QuestionList, Scores, expand_slice, scope_of, slices_of
+from rag_eval.gates.questions import Question, QuestionList, Scores
 from rag_eval.gates.regression import by_comparison, judge_regressions
+from rag_eval.gates.selection import expand_slice, scope_of, slices_of
 from rag_eval.metrics import METRICS, Measure, measure
 from rag_eval.metrics.operations import contradictions
 from rag_eval.scoring import Scorecard

@@ -27,7 +27,7 @@ from rag_eval.common.files import json_line, write_files, write_json, write_rows
 from rag_eval.common.paths import shell_line
 from rag_eval.contract import Gold
 from rag_eval.errors import CANNOT_JUDGE, PASSED, MissingExtra, UsageError
-from rag_eval.gates.questions import in_suite, suite_named
+from rag_eval.gates.selection import in_suite, suite_named
 from rag_eval.git.plumbing import Git, GitError
 from rag_eval.importers.datasets import DATASETS, Dataset, DatasetItem
 from rag_eval.importers.documents import objects

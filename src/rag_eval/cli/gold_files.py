@@ -28,7 +28,7 @@ from rag_eval.common.paths import from_here, nearest_gates, shell_line
 from rag_eval.contract import DEFAULT_TRACE, Chunk, Gold
 from rag_eval.contract.records import without_unknown
 from rag_eval.errors import GATE_FAILED, PASSED, InputError, Problem, RagEvalError, UsageError
-from rag_eval.gates.questions import slices_of
+from rag_eval.gates.selection import slices_of
 from rag_eval.git import NOTHING, read
 from rag_eval.git.plumbing import Git
 from rag_eval.gold import signoff, signoff_repository

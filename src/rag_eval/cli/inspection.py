@@ -16,7 +16,7 @@ from rag_eval.common.escaping import json_text, some
 from rag_eval.common.paths import usual_gates
 from rag_eval.contract import OPTIONAL, present_fields
 from rag_eval.errors import PASSED, UsageError
-from rag_eval.gates.questions import select_measures
+from rag_eval.gates.selection import select_measures
 from rag_eval.metrics import METRICS, perspectives_of
 from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.gold_file import read_gold

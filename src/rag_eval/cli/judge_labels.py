@@ -23,7 +23,7 @@ from rag_eval.common.paths import nearest_gates, shell_line
 from rag_eval.contract import SCORE_OF, SCORES, Judge, digest_of
 from rag_eval.errors import PASSED, UsageError
 from rag_eval.gates import Calibration, Policy
-from rag_eval.gates.questions import is_field, slices_of
+from rag_eval.gates.selection import is_field, slices_of
 from rag_eval.llm_judge import BINARY, Scale, read_labels, sample_verdicts
 from rag_eval.llm_judge.reliability import Matched, agreement_lines, calibration_record, match_labels, measure_agreement
 from rag_eval.readers.gates_file import judge_of, policy_of

@@ -91,7 +91,7 @@ def _score(args: argparse.Namespace) -> int:
     if args.format == "scores":
         return _print_scores(args, options, inline)
     from rag_eval import api
-    from rag_eval.gates.questions import gold_fields
+    from rag_eval.gates.selection import gold_fields
 
     options = options._replace(by=gold_fields(args.by) if args.by else ())
     has_html = args.out or args.format == "html"

@@ -221,6 +221,29 @@ class GateResult(NamedTuple):
         return self.outcome == "failed" or unclear or (self.outcome == "no_data" and self.when_no_data == "fail")
 
 
+class MetricResult(NamedTuple):
+    """A metric's value over ``n`` cases; ``value`` is None if it applies to none.
+
+    ``exact`` is the value as a ratio of whole numbers if it is one; ``hits`` counts the ones of a 0/1 metric. ``low``
+    and ``high`` enclose the system's true value with 95 % confidence, as far as they are known; ``small`` is true if
+    there are too few cases for that.
+    """
+
+    value: float | None
+    n: int
+    exact: str | None
+    hits: int | None
+    better: str
+    perspective: str
+    low: float | None = None
+    high: float | None = None
+    small: bool = False
+
+    def as_value(self) -> Value:
+        """Return the value for gates."""
+        return Value(Fraction(self.exact) if self.exact is not None else self.value, self.n, self.hits)
+
+
 class Statistics(NamedTuple):
     """Statistical settings: the level of paired tests, their correction, and the meaning of inconclusive.
 

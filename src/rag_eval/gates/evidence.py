@@ -15,7 +15,9 @@ from math import fsum
 from operator import attrgetter, mul
 from typing import Any, NamedTuple
 
-from rag_eval.gates.questions import CaseScores, Layouts, MetricResult, Question, clusters, distinct
+from rag_eval.gates import MetricResult
+from rag_eval.gates.questions import CaseScores, Layouts, Question, distinct
+from rag_eval.gates.selection import clusters
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring import Completeness, aggregations
 from rag_eval.scoring.aggregations import FOLDS, MEANS, bounds, from_mean, interval_over_units

@@ -18,7 +18,7 @@ from rag_eval.cases import Case
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.contract import Answer, Chunk, Gold, Scope, Settings, Trace
 from rag_eval.gates import BOUNDS, Gate
-from rag_eval.gates.questions import expand_slice, first_document, slices_of
+from rag_eval.gates.selection import expand_slice, first_document, slices_of
 from rag_eval.gold import item_checks
 from rag_eval.gold.item_checks import GoldSample, LintNote, Seen
 from rag_eval.metrics import Measure, measure

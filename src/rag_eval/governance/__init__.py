@@ -16,7 +16,7 @@ from rag_eval.common.escaping import quoted, some
 from rag_eval.errors import Finding, Note
 from rag_eval.gates import WHOLE_RUN_CHECKS, Policy, merge_gates
 from rag_eval.gates.integrity import counts_failures, degenerate_findings, levels_of, verdict_findings
-from rag_eval.gates.questions import scope_of
+from rag_eval.gates.selection import scope_of
 from rag_eval.git import has_path, read, read_regular
 from rag_eval.governance.circumstances import USUAL, circumstances, review_verdicts, same_meaning, unscored_gold
 from rag_eval.governance.gold_review import ReviewContext, review_gold, signoff_policy_at, violations_of_base_policy

@@ -16,7 +16,7 @@ from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings, Verdict, pa
 from rag_eval.errors import Finding, Level, Note
 from rag_eval.gates import Policy
 from rag_eval.gates.integrity import at_levels, commit_of, levels_of
-from rag_eval.gates.questions import select_measures
+from rag_eval.gates.selection import select_measures
 from rag_eval.git import (
     CommitTree,
     Irregular,

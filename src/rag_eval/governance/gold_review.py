@@ -24,7 +24,7 @@ from rag_eval.common.paths import sidecar_of
 from rag_eval.contract import DEFAULT_GOLD
 from rag_eval.errors import Finding, InputError, Note, Problem, UsageError
 from rag_eval.gates import BOUNDS, GateResult, Policy
-from rag_eval.gates.questions import by_conversation
+from rag_eval.gates.selection import by_conversation
 from rag_eval.gold import signoff_repository
 from rag_eval.gold.item_checks import GoldSample
 from rag_eval.gold.lint import CHECKS, watch

@@ -13,8 +13,8 @@ from rag_eval import __version__
 from rag_eval.analysis import Input, Report
 from rag_eval.common.escaping import quoted
 from rag_eval.errors import Note
-from rag_eval.gates import Policy, contract
-from rag_eval.gates.questions import MOST, MetricResult, QuestionList
+from rag_eval.gates import MetricResult, Policy, contract
+from rag_eval.gates.questions import MOST, QuestionList
 from rag_eval.importers import FIELDS, Account, ImportInputs, Numbered, Row, gold_row
 from rag_eval.importers.unwrap import as_dict
 from rag_eval.metrics import Measure, find, measure

@@ -34,7 +34,7 @@ from rag_eval.gates import (
     Slices,
     Statistics,
 )
-from rag_eval.gates.questions import FIELDS, is_field, is_slice
+from rag_eval.gates.selection import FIELDS, is_field, is_slice
 from rag_eval.metrics import canonical, find, measure, suggestion
 from rag_eval.readers.jsonl import looks_like, read_rows
 from rag_eval.readers.problems import (

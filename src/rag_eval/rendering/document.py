@@ -9,8 +9,7 @@ from fractions import Fraction
 from msgspec import Struct
 
 from rag_eval.common.escaping import one_line
-from rag_eval.gates import GateResult
-from rag_eval.gates.questions import MetricResult
+from rag_eval.gates import GateResult, MetricResult
 from rag_eval.metrics import column_of, of_column
 from rag_eval.stats.tally import DECIMALS, as_fraction, round_for_display
 

@@ -10,9 +10,8 @@ from fractions import Fraction
 
 from rag_eval.analysis import Report
 from rag_eval.common.escaping import quantity, some
-from rag_eval.gates import MARGINS, GateResult
+from rag_eval.gates import MARGINS, GateResult, MetricResult
 from rag_eval.gates.evidence import has_several_runs
-from rag_eval.gates.questions import MetricResult
 from rag_eval.gates.regression import drop_to_detect, is_underpowered
 from rag_eval.metrics import column_of, of_column
 from rag_eval.rendering.document import (

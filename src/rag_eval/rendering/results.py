@@ -11,9 +11,9 @@ from msgspec import Struct
 from rag_eval.analysis import Report, SliceResult
 from rag_eval.cases import GOOD, MEANING, STAGE
 from rag_eval.common.escaping import quantity, some
-from rag_eval.gates import GateResult
+from rag_eval.gates import GateResult, MetricResult
 from rag_eval.gates.evidence import count_questions, has_several_runs
-from rag_eval.gates.questions import MetricResult, Question
+from rag_eval.gates.questions import Question
 from rag_eval.metrics import PERSPECTIVES, column_of, measure
 from rag_eval.rendering.document import (
     COMMIT,

@@ -11,7 +11,7 @@ from rag_eval.common.paths import sidecar_of
 from rag_eval.contract import Gold, Limits
 from rag_eval.engines import ExecutionOptions
 from rag_eval.gates import REFERENCE_GATES, Policy
-from rag_eval.gates.questions import by_conversation, in_suite, restrict_policy, select_measures
+from rag_eval.gates.selection import by_conversation, in_suite, restrict_policy, select_measures
 from rag_eval.metrics import Measure
 from rag_eval.readers.gates_file import read_policy, with_verdicts
 from rag_eval.readers.gold_file import GoldSet, read_gold_set

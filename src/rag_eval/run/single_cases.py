@@ -16,7 +16,8 @@ from rag_eval.common.files import write_data
 from rag_eval.common.paths import shipped
 from rag_eval.contract import Trace
 from rag_eval.errors import UsageError
-from rag_eval.gates.questions import DEFAULT_CUTOFFS, Question
+from rag_eval.gates.questions import Question
+from rag_eval.gates.selection import DEFAULT_CUTOFFS
 from rag_eval.metrics import METRICS, Measure, Metric, canonical, find, hint, measures
 from rag_eval.readers.gold_file import read_entries, read_gold
 from rag_eval.readers.jsonl import paired_traces, read_trace_rows
