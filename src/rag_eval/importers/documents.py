@@ -29,6 +29,7 @@ _WRITE_JSON = "Export the file again as JSON or JSON Lines."
 _EMPTY_CELLS = ("", "nan", "NaN")  # pandas prints an absent value as nan
 _ARRAY = re.compile(r"array\((\[.*\])(?:, dtype=\w+)?\)", re.DOTALL)  # how numpy prints one
 _LONGEST_CELL = 1 << 20  # characters of a printed Python list or object in a cell
+_PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]*[1-9])?")
 YAML = re.compile(rb"(?:(?:#|---).*\n|\s)*(?:- |[A-Za-z_][\w -]*:\s)")  # a list, or an object of lists
 _SINGULAR = FIELDS["documents"]["singular"]
 _DELIMITERS = (b",", b";", b"\t")
@@ -270,10 +271,16 @@ def _are_columns(parts: list[Any]) -> bool:
 
 
 def yaml_value(inputs: ImportInputs, path: str) -> Any:
-    """Return the value of a YAML file; None with a problem if it is not valid YAML."""
+    """Return the value of a YAML file; None with a problem if it is not valid YAML.
+
+    Numbers that would be printed in another way stay texts: 012, 1_000 and 1.10 may be ids or answers.
+    """
     import yaml
 
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader: Any = type("Loader", (safe,), {})
+    for tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
+        loader.add_constructor(tag, lambda _, node: _number_or_text(node.value))
     try:
         return yaml.load(inputs.data(path) or b"", loader)  # noqa: S506 - a safe one, in C where there is one
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -281,6 +288,10 @@ def yaml_value(inputs: ImportInputs, path: str) -> Any:
         line = mark.line + 1 if mark else 0
         inputs.problem(path, line, "", f"is not valid YAML: {getattr(error, 'problem', None) or error}", _WRITE_JSON)
         return None
+
+
+def _number_or_text(text: str) -> Any:
+    return msgspec.json.decode(text) if _PLAIN_NUMBER.fullmatch(text) else text
 
 
 def _yaml_records(inputs: ImportInputs, path: str) -> list[Any]:
