@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from cases import ROOT
-from rag_eval.common.files import SILENT, Watch, Watched, line, watch
+from rag_eval.common.progress import SILENT, Watch, Watched, line, watch
 
 
 class Clock:
@@ -96,7 +96,7 @@ def on_terminal(code, environ):
     """Whether progress is silent where stderr is a terminal."""
     master, slave = pty.openpty()
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "CI": "", **environ}
-    script = f"from rag_eval.common.files import SILENT, watch\nprint({code} is SILENT)"
+    script = f"from rag_eval.common.progress import SILENT, watch\nprint({code} is SILENT)"
     done = subprocess.run([sys.executable, "-c", script], env=env, stdout=subprocess.PIPE, stderr=slave, text=True)
     os.close(master)
     os.close(slave)

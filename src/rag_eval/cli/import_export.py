@@ -15,8 +15,9 @@ from typing import Any
 from rag_eval.cli._shared import CITATIONS, file_bytes, option_words, print_notes, refuse, refuse_existing
 from rag_eval.cli.parser import Parser, whole
 from rag_eval.common.escaping import quantity
-from rag_eval.common.files import watch, write_data, write_together
+from rag_eval.common.files import write_data, write_together
 from rag_eval.common.paths import shell_line
+from rag_eval.common.progress import watch
 from rag_eval.contract import Trace, present_fields
 from rag_eval.errors import PASSED, InputError, Problem, UsageError
 from rag_eval.exporters import EXPORTERS, Contents

@@ -19,7 +19,7 @@ from rag_eval.cli._shared import (
 )
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import quantity
-from rag_eval.common.files import watch as progress
+from rag_eval.common.progress import watch as progress
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Settings
 from rag_eval.engines import ENGINES, ExecutionOptions
 from rag_eval.engines.file_scorer import Task, Work, score_file

@@ -1,1 +1,1 @@
-"""Helpers that every package may use: escaping of untrusted text, paths, digests."""
+"""Helpers that every package may use: escaping of untrusted text, paths, files, progress."""

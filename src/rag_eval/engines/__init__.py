@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rag_eval.common.files import SILENT, Watch
+from rag_eval.common.progress import SILENT, Watch
 
 ENGINES = {"process": "rag_eval.engines.file_scorer", "dask": "rag_eval.engines.dask_engine"}
 """The modules of the engines, loaded on use. All give the same report, byte for byte."""

@@ -17,7 +17,8 @@ from typing import Any, BinaryIO, TypeVar
 
 from msgspec import Struct
 
-from rag_eval.common.files import SILENT, Digests, Watched
+from rag_eval.common.files import Digests
+from rag_eval.common.progress import SILENT, Watched
 from rag_eval.contract import Limits, Trace
 from rag_eval.engines import DEFAULT_EXECUTION, ENGINES, ExecutionOptions
 from rag_eval.errors import UsageError

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from rag_eval.common.files import Watch
+from rag_eval.common.progress import Watch
 from rag_eval.contract import Gold
 from rag_eval.errors import Problem
 from rag_eval.importers import IMPORTERS, Account, Numbered, Recognised, detect, rows_of, written
