@@ -40,7 +40,7 @@ from rag_eval.github import GitHub, Network, posting
 from rag_eval.github.posting import Annotation, CommentBody, Posted, marker
 from rag_eval.gold.signoff_identity import Author, SignoffPolicy
 from rag_eval.rendering import RENDERERS, files, markdown, render, summary
-from rag_eval.rendering.data_formats import of_findings, of_gates, of_questions
+from rag_eval.rendering.ci_formats import of_findings, of_gates, of_questions
 from rag_eval.run import Options
 from rag_eval.run.authority import Authority, WorkTree
 from rag_eval.run.single_cases import details_of

@@ -24,7 +24,7 @@ from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.report_file import check_gates, checked_report, read_report
 from rag_eval.readers.source import Reader
 from rag_eval.rendering import markdown
-from rag_eval.rendering.data_formats import in_repository
+from rag_eval.rendering.ci_formats import in_repository
 
 Action = Literal["created", "updated", "unchanged", "skipped"]
 

@@ -16,9 +16,9 @@ RENDERERS = {
     "markdown": ("markdown:render", "report.md"),
     "html": ("html:render", "report.html"),
     "json": ("data_formats:render_json", "report.json"),
-    "junit": ("data_formats:render_junit", "junit.xml"),
-    "sarif": ("data_formats:render_sarif", "report.sarif"),
-    "codequality": ("data_formats:render_code_quality", "gl-code-quality-report.json"),
+    "junit": ("ci_formats:render_junit", "junit.xml"),
+    "sarif": ("ci_formats:render_sarif", "report.sarif"),
+    "codequality": ("ci_formats:render_code_quality", "gl-code-quality-report.json"),
     "csv": ("data_formats:render_csv", "questions.csv"),
 }
 
