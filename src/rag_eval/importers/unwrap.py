@@ -1,4 +1,4 @@
-"""Search of texts in records of other tools: the question, the answer, retrieved documents and their ids."""
+"""Search of values in records of other tools: the question, the answer, ids, tokens, costs and times."""
 
 from __future__ import annotations
 
