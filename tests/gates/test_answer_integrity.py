@@ -126,6 +126,12 @@ ROWS = {
         [],
     ),
     "users get another answer": (in_both("Please call us tomorrow."), [("other-answer", "warning")]),
+    "the files number their questions differently": (
+        lambda number, _: {"q": f"What of {(number + 1) % 20}?"},
+        [("other-question", "warning")],
+    ),
+    "two questions are written otherwise": (lambda number, _: {"q": "Tell me of it."} if number < 2 else {}, []),
+    "questions differ in case and marks": (lambda number, _: {"q": f"what of {number}"}, []),
     "the raw answer is kept": (in_both("{answer}"), []),
     "the answer is kept with its citations": (in_both("It is fact {number}. See the manual. [c{number}]"), []),
     "the answer is only the value": (in_both("{number}"), []),
@@ -292,7 +298,7 @@ def test_real_answers(tmp_path, trace):
     report = rag_eval.score(trace.parent / "gold.jsonl", trace, tmp_path / "gates.yml")
     copied = {"answers-from-gold"} if trace.name == "trace.reference.jsonl" else set()
     new = {"copied-answers", "answers-from-gold", "other-answer", "marked-refusals", "unchecked-answers"}
-    assert {finding.code for finding in report.findings} & (new | {"hidden-answers"}) == copied
+    assert {finding.code for finding in report.findings} & (new | {"hidden-answers", "other-question"}) == copied
 
 
 def test_the_advice_on_marked_texts_that_do_refuse_works(tmp_path):

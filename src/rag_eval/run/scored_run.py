@@ -192,6 +192,8 @@ def _check_answers(
             cases["answers"] + cases["hallucinated"], inputs.policy.trace, is_builtin=is_builtin
         ),
     ]
+    if not inputs.authority:  # against a base branch the traces of all questions are compared
+        findings += trace_integrity.other_questions(cases["answered"], inputs.policy.trace)
     if past and levels["ids-changed"] != "off":
         pairs = _pairs_with_baseline(inputs, questions, before, past, seed)
         findings += trace_integrity.changed_ids(pairs, policies)
