@@ -47,7 +47,7 @@ _FIELD = {"chunk": "id", "support": "rel_path", "section": "section", "doc": "do
 def _of_a_tenth(qids: Sequence[str], answers: Sequence[Case], finding: Finding) -> Iterator[Finding]:
     """Yield the finding about some answers, with their number and first qids, if they are a tenth of all."""
     if is_tenth(len(qids), len(answers)):
-        shown = some(qids, _SHOWN, quoted)
+        shown = some(sorted({*qids}), _SHOWN, quoted)  # of any run, in any order of lines
         yield finding._replace(message=f"{len(qids)} of {len(answers)} {finding.message}: {shown}")
 
 
