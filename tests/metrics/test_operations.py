@@ -211,7 +211,7 @@ def test_an_index_that_run_json_does_not_describe_has_no_data(scored):
         ({"chunks_attempted": 2, "chunks_embedded": 3}, "3 chunks embedded are more than the 2 attempted"),
         (
             {"chunks_attempted": 9, "chunks_embedded": 6, "chunks_skipped": {"too_long": 2}},
-            "9 chunks attempted and 6 embedded leave 3, and 2 are said to be skipped",
+            "9 chunks attempted and 6 embedded leave 3, and 2 are recorded as skipped",
         ),
     ],
 )

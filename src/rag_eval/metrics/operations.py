@@ -217,7 +217,7 @@ def contradictions(about: About) -> Iterator[str]:
     if lost < 0:
         yield f"{embedded} chunks embedded are more than the {attempted} attempted"
     elif skipped is not None and (total := sum(skipped.values())) != lost:
-        yield f"{attempted} chunks attempted and {embedded} embedded leave {lost}, and {total} are said to be skipped"
+        yield f"{attempted} chunks attempted and {embedded} embedded leave {lost}, and {total} are recorded as skipped"
 
 
 def _share(part: int | None, whole: int | None) -> Ratio | None:
