@@ -141,12 +141,12 @@ def written_differently(
         fields[tuple(names)].append(field)
     by_count = sorted(fields.items(), key=lambda entry: len(entry[0]))
     others = [f"{some(names, _NAMED, partial(one_line, limit=_SHORT))} ({', '.join(of)})" for names, of in by_count]
-    listed = ", ".join(others)
+    by_field = ", ".join(others)
     # A report cuts long messages, which must not hide a field.
-    every = f" in {', '.join(filter(qids.__contains__, _FIELDS.values()))}" if len(listed) > _LONG else ""
+    every = f" in {', '.join(filter(qids.__contains__, _FIELDS.values()))}" if len(by_field) > _LONG else ""
     are = quantity(reformatted, "gold item is reformatted", "gold items are reformatted")
     parts = [f"{are}, with the same content"] if reformatted else []
-    parts += [f"changed{every}: {listed}"] if others else []
+    parts += [f"changed{every}: {by_field}"] if others else []
     return [Note(file, 0, "; ".join(parts))] if parts else []
 
 

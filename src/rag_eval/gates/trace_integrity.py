@@ -22,7 +22,7 @@ from rag_eval.errors import Finding, Level
 from rag_eval.gates import MARGINS, Policy
 from rag_eval.gates.integrity import ALMOST_ALL, FEWEST_CASES, HALF, guards, is_tenth
 from rag_eval.metrics import measure
-from rag_eval.scoring import other_question
+from rag_eval.scoring import is_other_question
 from rag_eval.stats.sampling import sample_positions
 from rag_eval.textual.hidden import is_shown, visible
 from rag_eval.textual.tokens import holds_any, tokens
@@ -266,8 +266,8 @@ def _has_words(text: str, words: Sequence[str]) -> bool:
 
 
 def other_questions(answers: Sequence[Case], file: str) -> Iterator[Finding]:
-    """Find traces of another question than that of their gold item, such as a row number that both files have."""
-    others = [answer.gold.qid for answer in answers if other_question(answer.trace, {answer.gold.qid: answer.gold})]
+    """Find traces with another question than their gold item, as in files that number their questions differently."""
+    others = [answer.gold.qid for answer in answers if is_other_question(answer.trace, answer.gold)]
     what = "traces were asked another question than the gold has"
     fix = "Check that a qid means the same question in both files. In a trace, q is the question that was asked."
     return _of_a_tenth(others, answers, Finding("other-question", "warning", what, fix, file))

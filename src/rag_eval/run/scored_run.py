@@ -24,7 +24,7 @@ from rag_eval.metrics import measure
 from rag_eval.readers.gold_file import GoldSet
 from rag_eval.readers.jsonl import read_traces
 from rag_eval.run.inputs import Inputs, read_run_json
-from rag_eval.scoring import QuestionIndex, Scorecard, other_question
+from rag_eval.scoring import QuestionIndex, Scorecard, is_other_question
 from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.stats.sampling import sample_positions
 
@@ -50,8 +50,8 @@ class ScoredRun(NamedTuple):
         reader, golds = self.inputs.reader.silent(), self.inputs.golds
         files = dict.fromkeys(policy.trace for policy in self.inputs.policies)
         traces = chain.from_iterable(block for file in files for block in read_traces(reader, file))
-        others = {other_question(trace, golds) for trace in traces if trace.q or trace.question}
-        return sorted(qid for qid in others if qid is not None)
+        pairs = ((trace, golds.get(trace.qid or trace.q_id or trace.case_id)) for trace in traces)
+        return sorted({gold.qid for trace, gold in pairs if gold and is_other_question(trace, gold)})
 
 
 def score_run(inputs: Inputs) -> ScoredRun:

@@ -240,14 +240,10 @@ def plain_question(text: str) -> str:
     return " ".join("".join(letters).casefold().split())
 
 
-def other_question(trace: Trace, golds: Mapping[str, Gold]) -> str | None:
-    """Return the qid of a trace whose question differs from that of its gold item."""
-    gold = golds.get(trace.qid or trace.q_id or trace.case_id)
-    if gold is None:
-        return None
+def is_other_question(trace: Trace, gold: Gold) -> bool:
+    """Return whether a trace has another question than its gold item."""
     asked = {text for text in (trace.q, trace.question) if text} - {gold.question}
-    is_other = any(plain_question(text) != plain_question(gold.question) for text in asked)
-    return gold.qid if is_other else None
+    return any(plain_question(text) != plain_question(gold.question) for text in asked)
 
 
 class OutcomeLog:
