@@ -10,8 +10,7 @@ import os
 import re
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,6 +48,7 @@ CHOICES = {
 }
 """What the inputs that are a choice may be."""
 _PATHS = ("gold", "trace", "gates", "baseline", "report")
+_SWITCHES = ("check", "annotations", "summary", "details")
 
 
 class Runner(NamedTuple):
@@ -178,8 +178,9 @@ def read_inputs(environ: Mapping[str, str]) -> tuple[ActionInputs, UsageError | 
         text = environ.get(variable(field), "").strip()
         try:
             given |= {field: _value(field, text)} if text else {}
-        except UsageError as error:
-            wrong = wrong or error
+        except ValueError as error:
+            why = "contains bytes that are not UTF-8" if isinstance(error, UnicodeEncodeError) else error
+            wrong = wrong or UsageError(f"input '{field.replace('_', '-')}': {quoted(text)} {why}")
             given |= {"comment": "off"} if field in ("comment", "comment_id") else {}
     folder = given.get("working_directory", "")
     given |= {name: f"{folder}/{given[name]}" for name in _PATHS if folder and name in given}
@@ -192,12 +193,23 @@ def variable(field: str) -> str:
 
 
 def _value(field: str, text: str) -> Any:
-    try:
-        text.encode()  # undecodable bytes, which Python replaced, raise UnicodeEncodeError
-        return _PARSERS.get(field, str)(text)
-    except ValueError as error:
-        why = "contains bytes that are not UTF-8" if isinstance(error, UnicodeEncodeError) else error
-        raise UsageError(f"input '{field.replace('_', '-')}': {quoted(text)} {why}") from None
+    """Return the value of an input; raise ValueError with what is wrong with its text."""
+    text.encode()  # undecodable bytes, which Python replaced, raise UnicodeEncodeError
+    if field in _PATHS or field == "working_directory":
+        # Without ./ and the like: GitHub shows an annotation on ./eval-gates.yml on no line.
+        path = "/".join(part for part in text.split("/") if part not in ("", "."))
+        return path if field == "working_directory" else ("/" if text.startswith("/") else "") + path or "."
+    if field in _SWITCHES:
+        if text.lower() not in ("true", "false"):
+            raise ValueError("is not true or false")
+        return text.lower() == "true"
+    if field in CHOICES and text not in CHOICES[field]:
+        raise ValueError(f"is not one of {', '.join(CHOICES[field])}")
+    if field == "comment_id" and not is_comment_id(text):
+        raise ValueError(INVALID_ID)
+    if field == "ca_certificates":
+        _check_certificates(text)
+    return _cutoffs(text) if field == "k" else text
 
 
 def _cutoffs(text: str) -> tuple[int, ...]:
@@ -207,54 +219,13 @@ def _cutoffs(text: str) -> tuple[int, ...]:
         raise ValueError("is not a list of whole numbers from 1, such as 5 or 1,3,5") from None
 
 
-def _choice(allowed: tuple[str, ...], text: str) -> str:
-    if text not in allowed:
-        raise ValueError(f"is not one of {', '.join(allowed)}")
-    return text
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError("is not true or false")
-    return text.lower() == "true"
-
-
-def _path(text: str) -> str:
-    """Return a path without ``./`` and the like: GitHub shows an annotation on ``./eval-gates.yml`` on no line."""
-    parts = [part for part in text.split("/") if part not in ("", ".")]
-    return ("/" if text.startswith("/") else "") + "/".join(parts) or "."
-
-
-def _folder(text: str) -> str:
-    path = _path(text).strip("/")
-    return "" if path == "." else path
-
-
-def _certificates(text: str) -> str:
+def _check_certificates(text: str) -> None:
     import ssl
 
     try:
         ssl.create_default_context(cadata=text)
     except (ssl.SSLError, TypeError, ValueError):
         raise ValueError("contains no certificates. Pass the text of a PEM file") from None
-    return text
-
-
-def _comment_id(text: str) -> str:
-    if not is_comment_id(text):
-        raise ValueError(INVALID_ID)
-    return text
-
-
-_PARSERS: dict[str, Callable[[str], Any]] = {
-    "k": _cutoffs,
-    "comment_id": _comment_id,
-    "ca_certificates": _certificates,
-    "working_directory": _folder,
-    **dict.fromkeys(_PATHS, _path),
-    **dict.fromkeys(("check", "annotations", "summary", "details"), _boolean),
-    **{name: partial(_choice, allowed) for name, allowed in CHOICES.items()},
-}
 
 
 def annotation(level: str, message: str, file: str = "", line: int = 0, title: str = "") -> str:
