@@ -41,11 +41,7 @@ MOST_ANNOTATIONS = 10
 """What the runner keeps of one level in one step."""
 SUMMARY_BYTES = 1 << 20
 """A job summary with more bytes is dropped whole."""
-CHOICES = {
-    "comment": MODES,
-    "signoff": ("policy", "require", "off"),
-    "fail_on": ("error", "warning", "never"),
-}
+CHOICES = {"comment": MODES, "signoff": ("policy", "require", "off"), "fail_on": ("error", "warning", "never")}
 """What the inputs that are a choice may be."""
 _PATHS = ("gold", "trace", "gates", "baseline", "report")
 _SWITCHES = ("check", "annotations", "summary", "details")

@@ -35,7 +35,7 @@ from rag_eval.gold import signoff, signoff_repository
 from rag_eval.gold.item_checks import GoldSample
 from rag_eval.gold.lint import GoldFinding, lint, watch
 from rag_eval.gold.relink import Link, Relinker, rewritten
-from rag_eval.gold.signoff import TAG, Side, changed_hashes, freeze, manifest_fault
+from rag_eval.gold.signoff import TAG, Side, changed_hashes, freeze, manifest_digest
 from rag_eval.gold.signoff_repository import GoldStates, Place, packed, policies, sides
 from rag_eval.importers.documents import objects
 from rag_eval.readers.gold_file import StoredGold, read_entries, read_gold, stored_gold_set
@@ -308,10 +308,14 @@ def run_freeze(args: Namespace) -> int:
 
 def _check(reader: Reader, head: Side, out: str, tag: str) -> int:
     """Return the exit code of the comparison with a manifest, and print the differences."""
-    manifest = read_json(reader, out, "freeze")
+    manifest = read_json(reader, out, "freeze") or {}
     reader.ledger.stop_on_problems()
-    wrong = manifest_fault(manifest, tag) if manifest else "cannot be read"
-    if wrong or not manifest:
+    wrong = ""
+    if manifest["tag"] != tag:
+        wrong = f"is the manifest of another tag, {quoted(manifest['tag'])}"
+    elif manifest["digest"] != manifest_digest(manifest["items"].values()):
+        wrong = "was edited: its digest does not match its items"
+    if wrong:
         raise InputError([Problem(out, 0, "", wrong, "Restore the manifest from the release.")])
     changed = changed_hashes(manifest["items"], {qid: item.hash for qid, item in head.items.items()})
     if not changed:

@@ -68,11 +68,7 @@ Replace the three questions of eval/gold.jsonl with your own. Include some that 
      Then: rag-eval validate eval/gold.jsonl"""
 _NEXT = {
     "samples": ["Score the sample answers: rag-eval score", _REPLACE, "{answer}"],
-    "own": [
-        "Check your questions: rag-eval validate eval/gold.jsonl && rag-eval gold lint",
-        "{answer}",
-        _LIMITS,
-    ],
+    "own": ["Check your questions: rag-eval validate eval/gold.jsonl && rag-eval gold lint", "{answer}", _LIMITS],
     "imported": ["Score the imported answers: rag-eval score -v", _LIMITS, "{answer}"],
 }
 """What to do next, by the questions of the gold set."""
@@ -308,11 +304,6 @@ def files(preset: str, script: str = "write_traces.py") -> dict[str, str]:
         ".github/workflows/rag-eval.yml": "workflow.yml",
         ".pre-commit-config.yaml": "pre-commit.yaml",
     }
-
-
-def add_demo_arguments(parser: Parser) -> None:
-    """Add no options."""
-    del parser
 
 
 def run_demo(args: argparse.Namespace) -> int:

@@ -112,8 +112,9 @@ def find_command(name: str, nested: str | None = None) -> Command:
     home = _MODULES.get(full, full.replace(" ", "_"))
     module = import_module(f"rag_eval.cli.{home}")
     word = (nested or name).replace("-", "_")
-    run = getattr(module, f"run_{word}", None) or module.run
-    add_arguments = getattr(module, f"add_{word}_arguments", None) or module.add_arguments
+    run, add_arguments = (getattr(module, name, None) for name in (f"run_{word}", f"add_{word}_arguments"))
+    if run is None:
+        run, add_arguments = module.run, module.add_arguments
     description, _, examples = (run.__doc__ or "").replace("\n    ", "\n").partition("\n\nExamples:\n")
     return Command(description, examples, add_arguments, run)
 

@@ -8,15 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli._shared import (
-    INLINE_GATES,
-    input_options,
-    is_sample,
-    print_notes,
-    refuse,
-    uncollected,
-    write_report,
-)
+from rag_eval.cli._shared import INLINE_GATES, input_options, is_sample, print_notes, refuse, uncollected, write_report
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import quantity
 from rag_eval.common.progress import watch as progress

@@ -10,59 +10,21 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from rag_eval.contract.records import (
-    Answer,
-    Attack,
-    Chunk,
-    Fact,
-    Gold,
-    Guardrail,
-    Retrieval,
-    Scope,
-    Section,
-    Support,
-    Trace,
-    Usage,
-    inline_citations,
-    item_hash,
-    without_citations,
-)
-
-__all__ = [
-    "DEFAULT_GOLD",
-    "DEFAULT_TRACE",
-    "LABEL_FILES",
-    "MOST",
-    "OPTIONAL",
-    "SCORES",
-    "SCORE_OF",
-    "Answer",
-    "Attack",
-    "Chunk",
-    "Fact",
-    "Gold",
-    "Grounding",
-    "Guardrail",
-    "Judge",
-    "Limits",
-    "Relevance",
-    "Retrieval",
-    "Safety",
-    "Scope",
-    "Section",
-    "Settings",
-    "Support",
-    "Trace",
-    "Usage",
-    "Verdict",
-    "digest_of",
-    "inline_citations",
-    "item_hash",
-    "parse_reply",
-    "present_fields",
-    "verdict_hash",
-    "without_citations",
-]
+from rag_eval.contract.records import Answer as Answer
+from rag_eval.contract.records import Attack as Attack
+from rag_eval.contract.records import Chunk as Chunk
+from rag_eval.contract.records import Fact as Fact
+from rag_eval.contract.records import Gold as Gold
+from rag_eval.contract.records import Guardrail as Guardrail
+from rag_eval.contract.records import Retrieval as Retrieval
+from rag_eval.contract.records import Scope as Scope
+from rag_eval.contract.records import Section as Section
+from rag_eval.contract.records import Support as Support
+from rag_eval.contract.records import Trace as Trace
+from rag_eval.contract.records import Usage as Usage
+from rag_eval.contract.records import inline_citations as inline_citations
+from rag_eval.contract.records import item_hash as item_hash
+from rag_eval.contract.records import without_citations as without_citations
 
 DEFAULT_GOLD, DEFAULT_TRACE = "eval/gold.jsonl", "runs/trace.jsonl"
 """Where the files are looked for if nothing names them."""

@@ -66,7 +66,6 @@ _BATCH = 50
 """Annotations of a check run that GitHub takes in one request."""
 LONGEST_MESSAGE = 4000
 _LONGEST_TITLE = 200
-_LEVELS = {"error": "failure", "warning": "warning"}
 
 
 class Marker(NamedTuple):
@@ -210,7 +209,8 @@ def _replace(api: GitHub, number: int, existing: Comment, body: str, mode: Mode)
     writer = ""  # the other writer, if known
     if theirs.workflow and ours.workflow and theirs.workflow != ours.workflow:
         writer = "another workflow"
-    elif theirs.run > ours.run and not _is_newest_commit(api, number, ours.head, theirs.head):
+    # Another workflow can write any number in a marker, so the commit decides.
+    elif theirs.run > ours.run and (ours.head == theirs.head or api.pull_head(number) != ours.head):
         newer = f"run {theirs.run} is newer and has already commented"
         return Posted(existing.url, "skipped", newer, needs_attention=True)
     elif theirs.by and (theirs.by, theirs.run) == (ours.by, ours.run):
@@ -222,11 +222,6 @@ def _replace(api: GitHub, number: int, existing: Comment, body: str, mode: Mode)
         return Posted(existing.url, "unchanged", reason or "it already has the same text", needs_attention=bool(reason))
     url = api.update_comment(existing.id, body).url or existing.url
     return Posted(url, "updated", reason, needs_attention=bool(reason))
-
-
-def _is_newest_commit(api: GitHub, number: int, head: str, other: str) -> bool:
-    """Return whether ``head`` is the last commit, not ``other``: another workflow can write any number in a marker."""
-    return head != other and api.pull_head(number) == head
 
 
 def _text(body: str) -> str:
@@ -365,7 +360,7 @@ def _annotation(note: Annotation) -> dict[str, Any]:
         "path": path,
         "start_line": max(line, 1),
         "end_line": max(line, 1),
-        "annotation_level": _LEVELS[note.level],
+        "annotation_level": "failure" if note.level == "error" else "warning",
         "title": one_line(note.title, _LONGEST_TITLE) or "rag-eval",
         "message": log_line(note.message)[:LONGEST_MESSAGE] or "rag-eval",
     }

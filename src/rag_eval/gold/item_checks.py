@@ -59,11 +59,7 @@ class GoldSample:
     """
 
     def __init__(
-        self,
-        golds: Iterable[Gold],
-        policy: Policy,
-        seen: Seen | None = None,
-        before: Mapping[str, Gold] | None = None,
+        self, golds: Iterable[Gold], policy: Policy, seen: Seen | None = None, before: Mapping[str, Gold] | None = None
     ) -> None:
         self.items = sorted((gold for gold in golds if gold.attack is None), key=lambda gold: gold.qid)
         self.policy, self.settings, self.seen, self.before = policy, policy.settings, seen, before or {}
@@ -378,12 +374,8 @@ def citation_ungraded(sample: GoldSample) -> Iterator[LintNote]:
         for name in gold.citations if grades else ():
             if not grades.get(name):
                 what = "graded 0 in" if name in grades else "missing from"
-                message = f"the gold citation {quoted(name)} is {what} relevance_grades"
-                yield (
-                    f"{message}: retrieving it does not raise nDCG",
-                    "Grade it 1 or more, or remove the citation.",
-                    gold,
-                )
+                message = f"the gold citation {quoted(name)} is {what} relevance_grades: retrieving it does not "
+                yield f"{message}raise nDCG", "Grade it 1 or more, or remove the citation.", gold
 
 
 def citation_unseen(sample: GoldSample) -> Iterator[LintNote]:

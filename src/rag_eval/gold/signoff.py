@@ -124,11 +124,7 @@ def question_changes(before: SignoffItem | None, after: SignoffItem | None) -> l
 
 
 def check(
-    base: Side | None,
-    head: Side,
-    policy: SignoffPolicy,
-    advice: Advice = PLAIN,
-    proof: Proof = NO_PROOF,
+    base: Side | None, head: Side, policy: SignoffPolicy, advice: Advice = PLAIN, proof: Proof = NO_PROOF
 ) -> list[Finding]:
     """Return the violations of sign-off in ``head``: hook and CI differ only in ``base``.
 
@@ -365,12 +361,3 @@ def manifest_digest(hashes: Iterable[str]) -> str:
     """Return one hash of all items in any order: the sha256 of their sorted hashes, each with a line feed."""
     lines = "".join(f"{item}\n" for item in sorted(hashes))
     return f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
-
-
-def manifest_fault(manifest: Mapping[str, Any], tag: str) -> str:
-    """Describe the fault of a manifest that is valid under its schema, empty if it has none."""
-    if manifest["tag"] != tag:
-        return f"is the manifest of another tag, {quoted(manifest['tag'])}"
-    if manifest["digest"] != manifest_digest(manifest["items"].values()):
-        return "was edited: its digest does not match its items"
-    return ""

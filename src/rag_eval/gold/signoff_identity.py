@@ -26,7 +26,6 @@ _PROVES = {
     "review": "The approving review proves the account of a signer; the records by themselves prove nobody's identity.",
     "signature": "Each new record is signed with a key that the base branch lists for its signer.",
 }
-_FOUR_EYES = " Signers and authors are different accounts; authors are those that the commits name."
 _NOREPLY = re.compile(
     r"(?:[0-9]+\+)?([A-Za-z0-9][A-Za-z0-9_-]*(?:\[bot\])?)@users\.noreply\.github\.com", re.IGNORECASE
 )
@@ -302,8 +301,20 @@ def authors(opened_by: str, authorships: Iterable[Authorship], signers: Mapping[
 
 def refused(new_records: Mapping[str, Record], policy: SignoffPolicy, proof: Proof) -> dict[str, tuple[str, str]]:
     """Return the new records that lack a valid identity, by path: the rule's code and what is wrong."""
-    wrong = ((path, _wrong(path, record, policy, proof)) for path, record in new_records.items())
-    return {path: reason for path, reason in wrong if reason}
+    wrong: dict[str, tuple[str, str]] = {}
+    needs_key = policy.require == "signature"
+    for path, record in new_records.items():
+        is_signer = not policy.signers or record.signer in policy.signers
+        if proof.latest and record.date > proof.latest:
+            wrong[path] = "future-record", f"its date {record.date} is more than a day in the future"
+        elif not is_signer or (needs_key and record.signer not in proof.principals):
+            message = f"{quoted(record.signer)} signed it, but is not a signer on the base branch"
+            wrong[path] = "unknown-signer", message
+        elif needs_key and not record.sig:
+            wrong[path] = "missing-signature", "it has no signature, but the base branch requires one"
+        elif needs_key and (reason := proof.signatures.get(path, "its signature was not checked")):
+            wrong[path] = "bad-signature", f"its signature is invalid: {reason}"
+    return wrong
 
 
 def reviewers(policy: SignoffPolicy, proof: Proof) -> list[str]:
@@ -323,19 +334,8 @@ def unchecked(policy: SignoffPolicy, proof: Proof) -> list[str]:
 
 def proves(policy: SignoffPolicy) -> str:
     """Describe what a sign-off under ``policy`` proves about its author, and what it does not."""
-    return _PROVES[policy.require] + (_FOUR_EYES if policy.four_eyes else "")
-
-
-def _wrong(path: str, record: Record, policy: SignoffPolicy, proof: Proof) -> tuple[str, str] | None:
-    if proof.latest and record.date > proof.latest:
-        return "future-record", f"its date {record.date} is more than a day in the future"
-    signed = policy.require == "signature"
-    if (policy.signers and record.signer not in policy.signers) or (signed and record.signer not in proof.principals):
-        return "unknown-signer", f"{quoted(record.signer)} signed it, but is not a signer on the base branch"
-    if signed and not record.sig:
-        return "missing-signature", "it has no signature, but the base branch requires one"
-    reason = proof.signatures.get(path, "its signature was not checked") if signed else None
-    return ("bad-signature", f"its signature is invalid: {reason}") if reason else None
+    four_eyes = " Signers and authors are different accounts; authors are those that the commits name."
+    return _PROVES[policy.require] + (four_eyes if policy.four_eyes else "")
 
 
 def accounts(proof: Proof) -> set[str]:

@@ -101,12 +101,6 @@ def policies_in_force(
     return [now, ahead.at_least_as_strict_as(now) if base else ahead]
 
 
-def policy_at(tree: Tree, path: str) -> SignoffPolicy | None:
-    """Return the policy of one gates file, None if it is missing."""
-    data = read(tree, path)
-    return None if data is None else signoff_policy(data, path)
-
-
 def _policy(tree: Tree, paths: Place, *, one: bool = False) -> SignoffPolicy | None:
     """Return the policy of the gates file that is nearest to the place, None if there is no gates file.
 
@@ -260,11 +254,6 @@ def no_items(gold: str) -> str:
 def packed(gold: str) -> str:
     """Explain why a packed gold set cannot be signed off, and what can be."""
     return f"{quoted(gold)} is compressed, but sign-off needs plain lines. Keep the gold set uncompressed in git."
-
-
-def in_lfs(gold: str) -> str:
-    """Explain why a gold set in Git LFS cannot be signed off, and what can be."""
-    return f"{quoted(gold)} is in Git LFS, but sign-off needs the content in git. Keep the gold set out of LFS."
 
 
 def _items(

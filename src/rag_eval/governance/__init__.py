@@ -30,8 +30,6 @@ _BY_BASELINE = {
     *"fewer-cases must-pass-broken must-pass-gone must-pass-unjudged must-pass-unknown slices-disagree".split()
 }
 _NAMED = 5
-_BY_BASE = "as set by the gates file of the base branch"
-_AFTER_MERGE = "What this change sets in the gates file applies after its merge."
 _MERGE_LEVEL = "The level that this pull request sets applies after its merge: set it in a separate pull request first."
 _PATHS = {"baseline": ("report", "trace", "rerun"), "signoff": ("gold", "records", "allowed_signers")}
 
@@ -187,12 +185,13 @@ def _findings_under_base(report: Report, other: Report) -> list[Finding]:
     known = {_without_level(finding) for finding in report.findings}
     habitual = {(finding.code, finding.level) for finding in report.findings if finding.code in WHOLE_RUN_CHECKS}
     habitual |= {(code, "warning") for code, _ in habitual}  # the same integrity check with other numbers
-    new = [finding for finding in other.findings if (finding.code, finding.level) not in habitual]
-    return [finding if _without_level(finding) in known else _set_by_base(finding) for finding in new]
-
-
-def _set_by_base(finding: Finding) -> Finding:
-    return finding._replace(message=f"{finding.message}; {_BY_BASE}", fix=f"{finding.fix} {_AFTER_MERGE}".strip())
+    findings = [finding for finding in other.findings if (finding.code, finding.level) not in habitual]
+    after_merge = "What this change sets in the gates file applies after its merge."
+    for index, finding in enumerate(findings):
+        if _without_level(finding) not in known:
+            message = f"{finding.message}; as set by the gates file of the base branch"
+            findings[index] = finding._replace(message=message, fix=f"{finding.fix} {after_merge}".strip())
+    return findings
 
 
 def _without_level(finding: Finding) -> Finding:

@@ -28,7 +28,7 @@ from rag_eval.gates.selection import by_conversation
 from rag_eval.gold import signoff_repository
 from rag_eval.gold.item_checks import GoldSample
 from rag_eval.gold.lint import CHECKS, watch
-from rag_eval.gold.signoff_identity import NO_PROOF, SignoffPolicy, proves, unchecked
+from rag_eval.gold.signoff_identity import NO_PROOF, SignoffPolicy, proves, signoff_policy, unchecked
 from rag_eval.gold.signoff_repository import GoldStates
 from rag_eval.readers.gold_file import GoldSet, StoredGold, stored_gold_set
 from rag_eval.readers.jsonl import paired_traces
@@ -224,7 +224,8 @@ def _review_signoff(
         return [_untracked(context, "is not in the commit under test")], None
     if _LFS.match(blob):
         is_same = blob == git.read_regular(context.authority.fork, path) and not is_enforced(context)
-        return [] if is_same else [_without_items(context, signoff_repository.in_lfs(path))], None
+        why = f"{quoted(path)} is in Git LFS, but sign-off needs the content in git. Keep the gold set out of LFS."
+        return [] if is_same else [_without_items(context, why)], None
     if (git.read(context.authority.head, path) or b"").startswith(PACKED):
         return [_without_items(context, signoff_repository.packed(path))], None
     policies = signoff_policies(context)
@@ -262,8 +263,8 @@ def _head_signoff_policy(context: ReviewContext) -> SignoffPolicy | None:
 
 def signoff_policy_at(context: ReviewContext, tree: git.Tree | None, path: str | None) -> SignoffPolicy | None:
     """Return the sign-off policy of a gates file for the scored gold, None without one."""
-    policy = signoff_repository.policy_at(tree, path) if tree and path else None
-    return policy.for_gold(named_gold(context)) if policy else None
+    data = git.read(tree, path) if tree and path else None
+    return None if data is None or path is None else signoff_policy(data, path).for_gold(named_gold(context))
 
 
 def named_gold(context: ReviewContext) -> str | None:

@@ -197,7 +197,8 @@ def _policy(document: YamlDocument, path: str) -> Policy:
     value, refusal, earlier = document.value, document.value.get("refusal", {}), document.value.get("baseline", {})
     fields: dict[str, Any] = {name: whole(value[name]) for name in ("k", "limits") if name in value}
     fields |= {name: in_folder_of(path, value.get(name, getattr(Policy(), name))) for name in ("gold", "trace")}
-    fields |= {name: in_folder_of(path, earlier[key]) for name, key in _BASELINE.items() if key in earlier}
+    baseline = {"baseline": "report", "baseline_trace": "trace", "baseline_rerun": "rerun"}
+    fields |= {name: in_folder_of(path, earlier[key]) for name, key in baseline.items() if key in earlier}
     fields |= {"verdicts": in_folder_of(path, value["verdicts"])} if "verdicts" in value else {}
     stated = value.get("judge", {})
     judge = Judge(**{name: stated[name] for name in Judge._fields if name in stated})
@@ -232,9 +233,6 @@ def _policy(document: YamlDocument, path: str) -> Policy:
         stated=value,
         **fields,
     )
-
-
-_BASELINE = {"baseline": "report", "baseline_trace": "trace", "baseline_rerun": "rerun"}
 
 
 def _warn_if_uncalibrated(

@@ -102,8 +102,17 @@ class JsonLines(Generic[R]):
             records = list(map(self._typed.decode, lines))
         except _REFUSED:
             return None
-        is_doubtful = self._is_gold and (_may_repeat_keys(lines, records) or _has_large_number(records))
-        return None if is_doubtful else records
+        if not self._is_gold:
+            return records
+        # A key may be repeated if the lines have more quotes than their records encoded again, or an escape of a quote.
+        block = b"".join(lines)
+        if b"u0022" in block or block.count(b'"') != msgspec.json.encode(records).count(b'"'):
+            return None
+        # In these fields msgspec accepts integers of more than 64 bits.
+        golds: list[Any] = records
+        named = [values for gold in golds for values in (gold.meta, gold.latency_budget) if values]
+        numbers = [number for values in named for number in values.values() if type(number) is not str]
+        return None if any([abs(number) >= 2**63 for number in numbers]) else records
 
     def _lines(self, first: int, lines: list[bytes]) -> Iterator[tuple[R, Row]]:
         """Yield the record and the decoded row of each valid line of a block."""
@@ -115,24 +124,21 @@ class JsonLines(Generic[R]):
                 row = self._untyped.decode(line)
                 if self._is_gold:
                     strict_json.parse(line, self._depth)
-                known, unknown = self._without_unknown(row)
+                known, unknown = without_unknown(self._record, row)
+                for name in {parent.partition(".")[0] or field for parent, field in unknown}:
+                    if type(row[name]) in (dict, list):
+                        strict_json.check_depth(msgspec.json.encode(row[name]).decode(), self._depth, level=1)
                 record = msgspec.convert(known, self._record)
             except _REFUSED as error:
                 self._refuse(number, line, str(error))
                 if self._is_other_kind:
                     return
                 continue
-            self._note_unknown(number, unknown)
+            for parent, field in unknown:
+                fields = known_fields(self._record, parent)
+                self._ledger.unknown_field(self._path, number, parent, field, fields)
             record.line = number
             yield record, row
-
-    def _without_unknown(self, row: Any) -> tuple[Any, list[tuple[str, str]]]:
-        """Return a row without unknown fields, and these; raise JsonError for one that nests too deep."""
-        known, unknown = without_unknown(self._record, row)
-        for name in {parent.partition(".")[0] or field for parent, field in unknown}:
-            if type(row[name]) in (dict, list):
-                strict_json.check_depth(msgspec.json.encode(row[name]).decode(), self._depth, level=1)
-        return known, unknown
 
     def _refuse(self, number: int, line: bytes, refusal: str) -> None:
         kind = _KINDS[self._record]
@@ -147,24 +153,6 @@ class JsonLines(Generic[R]):
             _, faults = Contract(kind, self._depth).validate(line, decoder)
             for fault in faults or [RowError("", refusal)]:
                 self._ledger.problem(self._path, number, fault.where, fault.message, fault.hint)
-
-    def _note_unknown(self, number: int, fields: list[tuple[str, str]]) -> None:
-        for parent, field in fields:
-            self._ledger.unknown_field(self._path, number, parent, field, known_fields(self._record, parent))
-
-
-def _may_repeat_keys(lines: list[bytes], records: list[Any]) -> bool:
-    """Return whether a key may be repeated: then the lines have more quotes than their records encoded again."""
-    block = b"".join(lines)
-    if b"u0022" in block:  # an escape that is written as another one
-        return True
-    return block.count(b'"') != msgspec.json.encode(records).count(b'"')
-
-
-def _has_large_number(records: list[Any]) -> bool:
-    """Return whether a number may be an integer of more than 64 bits, which msgspec accepts in these fields."""
-    named = [values for gold in records for values in (gold.meta, gold.latency_budget) if values]
-    return any([type(number) is not str and abs(number) >= 2**63 for values in named for number in values.values()])
 
 
 def unique(golds: Iterable[Gold], ledger: ProblemCollector, path: str, make: Callable[[Gold], G]) -> dict[str, G]:

@@ -238,11 +238,8 @@ def describe_error(error: SchemaError) -> RowError:
         templates = _TEMPLATES[keyword]
         template = templates.get(expected if isinstance(expected, int) else None) or templates[None]
         message = template.format(quoted(value), expected)
-    return RowError(pointer(error.path), message, _schema_hint(error) or hint, keyword)
-
-
-def _schema_hint(error: SchemaError) -> str:
-    return str(error.schema.get(f"x-hint-{error.keyword}", "") or error.schema.get("x-hint", ""))
+    stated = error.schema.get(f"x-hint-{keyword}") or error.schema.get("x-hint")
+    return RowError(pointer(error.path), message, str(stated or hint), keyword)
 
 
 def _missing(error: SchemaError) -> tuple[str, str]:
@@ -257,16 +254,12 @@ def _missing(error: SchemaError) -> tuple[str, str]:
         return f"'{name}' is missing", "Let rag-eval judge write this file. It imports no verdicts of other tools."
     written_by_hand = schema.endswith(_BY_HAND)
     examples = error.schema["properties"].get(name, {}).get("examples") if written_by_hand else None
-    if examples and _must_be_empty(name, error.value):
+    # The list of a gold item without an answer, or with evidence in another field, is empty.
+    has_other = name == "gold_citations" and not _OTHER_EVIDENCE.isdisjoint(error.value)
+    if examples and (has_other or (name in _OF_ANSWERS and error.value.get("answerable") is False)):
         return f"'{name}' is missing", f"Add {json.dumps(name)}: []"
     example = f", such as {json.dumps(name)}: {json.dumps(examples[0], ensure_ascii=False)}" if examples else "."
     return f"'{name}' is missing", f"Add the field{example}"
-
-
-def _must_be_empty(name: str, item: Row) -> bool:
-    """Return whether a missing list of a gold item is an empty one: it has no answer, or evidence in another field."""
-    other = name == "gold_citations" and not _OTHER_EVIDENCE.isdisjoint(item)
-    return other or (name in _OF_ANSWERS and item.get("answerable") is False)
 
 
 def _no_match(pattern: str, value: str) -> tuple[str, str]:
