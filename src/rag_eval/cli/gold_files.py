@@ -33,7 +33,7 @@ from rag_eval.git import NOTHING, read
 from rag_eval.git.plumbing import Git
 from rag_eval.gold import signoff, signoff_repository
 from rag_eval.gold.item_checks import GoldSample
-from rag_eval.gold.lint import GoldFinding, lint, watch
+from rag_eval.gold.lint import lint, watch
 from rag_eval.gold.relink import Link, Relinker, rewritten
 from rag_eval.gold.signoff import TAG, Side, changed_hashes, freeze, manifest_digest
 from rag_eval.gold.signoff_repository import GoldStates, Place, packed, policies, sides
@@ -78,23 +78,21 @@ def run_lint(args: Namespace) -> int:
     reader.ledger.stop_on_problems()
     print_notes(*reader.ledger.notes, quiet=args.quiet)
     notes = lint(GoldSample(golds.values(), policy, seen))
-    counts = dict(sorted(Counter(finding.code for finding in notes).items()))
-    rows = [finding._asdict() for finding in notes]
-    value = {"gold": policy.gold, "items": len(golds), "counts": counts, "findings": rows}
-    print_result(value, _finding_lines(policy.gold, len(golds), notes), args.format)
-    return GATE_FAILED if args.strict and notes else PASSED
-
-
-def _finding_lines(path: str, items: int, notes: Sequence[GoldFinding]) -> Iterator[str]:
+    counts = Counter(finding.code for finding in notes)
+    lines = []
     for finding in notes[:_FINDINGS]:
-        location = f"{path}:{finding.line}" if finding.line else path
+        location = f"{policy.gold}:{finding.line}" if finding.line else policy.gold
         item = f"{quoted(finding.qid, 60)}: " if finding.qid else ""
-        yield f"{location}: [{finding.code}] {item}{finding.message}. {finding.hint}"
+        lines.append(f"{location}: [{finding.code}] {item}{finding.message}. {finding.hint}")
     if len(notes) > _FINDINGS:
-        yield f"… and {quantity(len(notes) - _FINDINGS, 'more finding')} not shown. To see all: --format json"
-    codes = ", ".join(f"{count} {code}" for code, count in Counter(finding.code for finding in notes).most_common())
-    counted = f"{quantity(len(notes), 'finding')} in {quantity(items, 'item')}"
-    yield f"{counted}: {codes}. For the meaning of one: rag-eval explain CODE" if notes else f"{counted}."
+        more = quantity(len(notes) - _FINDINGS, "more finding")
+        lines.append(f"… and {more} not shown. To see all: --format json")
+    codes = ", ".join(f"{count} {code}" for code, count in counts.most_common())
+    counted = f"{quantity(len(notes), 'finding')} in {quantity(len(golds), 'item')}"
+    lines.append(f"{counted}: {codes}. For the meaning of one: rag-eval explain CODE" if notes else f"{counted}.")
+    value = {"gold": policy.gold, "items": len(golds), "counts": dict(sorted(counts.items()))}
+    print_result({**value, "findings": [finding._asdict() for finding in notes]}, lines, args.format)
+    return GATE_FAILED if args.strict and notes else PASSED
 
 
 # gold stats
@@ -131,27 +129,21 @@ def _counts(entries: Sequence[tuple[Gold, dict[str, Any]]]) -> dict[str, Any]:
     golds = [gold for gold, _ in entries]
     counted = [gold for gold in golds if gold.attack is None]
     answerable = sum(gold.answerable for gold in counted)
+    meta = sorted({f"meta.{name}" for gold in golds for name in gold.meta or ()})
+    slices: dict[str, dict[str, dict[str, int]]] = {}
+    for field in (*_COUNTED_FIELDS, *meta):
+        items = Counter(part for gold in golds for part in slices_of(gold, (field,)))
+        right = Counter(part for gold in golds if gold.answerable for part in slices_of(gold, (field,)))
+        for part, n in _ranked(items).items():
+            slices.setdefault(field, {})[part.partition("=")[2]] = {"items": n, "answerable": right[part]}
     return {
         "items": len(golds),
         "answerable": answerable,
         "unanswerable": len(counted) - answerable,
         "attacks": len(golds) - len(counted),
-        "slices": _slice_counts(golds),
+        "slices": slices,
         "fields": _ranked(Counter(name for _, row in entries for name in row)),
     }
-
-
-def _slice_counts(golds: Sequence[Gold]) -> dict[str, dict[str, dict[str, int]]]:
-    meta = sorted({f"meta.{name}" for gold in golds for name in gold.meta or ()})
-    slices = {}
-    for field in (*_COUNTED_FIELDS, *meta):
-        items, answerable = Counter[str](), Counter[str]()
-        for gold in golds:
-            items.update(parts := slices_of(gold, (field,)))
-            answerable.update(parts if gold.answerable else ())
-        ranked = _ranked(items).items()
-        slices[field] = {part.partition("=")[2]: {"items": n, "answerable": answerable[part]} for part, n in ranked}
-    return {field: values for field, values in slices.items() if values}
 
 
 def _ranked(counts: Mapping[str, int]) -> dict[str, int]:
@@ -307,7 +299,7 @@ def run_freeze(args: Namespace) -> int:
 
 
 def _check(reader: Reader, head: Side, out: str, tag: str) -> int:
-    """Return the exit code of the comparison with a manifest, and print the differences."""
+    """Print the differences from a manifest, and return the exit code."""
     manifest = read_json(reader, out, "freeze") or {}
     reader.ledger.stop_on_problems()
     wrong = ""

@@ -316,7 +316,13 @@ def _ask_all(
     print_lines(*(rubric.splitlines() if todo else ()))
     try:
         for index, (label, shown) in enumerate(todo, 1):
-            _show_answer(shown, f"{index} of {len(todo)}")
+            lines = ["", f"[{index} of {len(todo)}] question: {shown['question']}"]
+            lines += [f"earlier, {item['role']}: {item['content']}" for item in shown.get("history", ())]
+            lines += ["answer:", *shown["answer"].splitlines(), f"citations: {', '.join(shown['citations']) or 'none'}"]
+            lines += [f"expected: {shown['expected_answer']}"] if "expected_answer" in shown else []
+            for chunk in shown["chunks"]:
+                lines += [f"passage {chunk['id']}:", *(f"  {line}" for line in chunk["text"].splitlines())]
+            print_lines(*lines)
             grades = _ask_grades(scores)
             if grades is None:
                 break
@@ -328,16 +334,6 @@ def _ask_all(
     except EOFError:
         print_lines("")
     return graded
-
-
-def _show_answer(shown: Row, progress: str) -> None:
-    lines = ["", f"[{progress}] question: {shown['question']}"]
-    lines += [f"earlier, {item['role']}: {item['content']}" for item in shown.get("history", ())]
-    lines += ["answer:", *shown["answer"].splitlines(), f"citations: {', '.join(shown['citations']) or 'none'}"]
-    lines += [f"expected: {shown['expected_answer']}"] if "expected_answer" in shown else []
-    for chunk in shown["chunks"]:
-        lines += [f"passage {chunk['id']}:", *(f"  {line}" for line in chunk["text"].splitlines())]
-    print_lines(*lines)
 
 
 def _ask_grades(scores: Sequence[str]) -> Row | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import quote, unquote
 
@@ -335,32 +334,26 @@ def publish_check(
     ``content`` has the other fields of the request: name, head_sha, conclusion, external_id, details_url. The first
     request has the conclusion, so the verdict arrives even if annotations fail.
     """
-    rows = (_annotation(note) for note in notes[:MOST_CHECK_NOTES])
-    batches = iter(lambda: list(islice(rows, _BATCH)), [])
+    rows = []
+    for note in notes[:MOST_CHECK_NOTES]:
+        path, line = in_repository(note.file, note.line)
+        place = {"path": path, "start_line": max(line, 1), "end_line": max(line, 1)}
+        level = "failure" if note.level == "error" else "warning"
+        text = {"title": one_line(note.title, _LONGEST_TITLE), "message": log_line(note.message)[:LONGEST_MESSAGE]}
+        texts = {name: shown or "rag-eval" for name, shown in text.items()}
+        rows.append({**place, "annotation_level": level, **texts})
+    batches = [rows[begin : begin + _BATCH] for begin in range(0, len(rows), _BATCH)] or [[]]
     output: dict[str, Any] = {"title": one_line(title, _LONGEST_TITLE), "summary": summary}
-    first, attempt = next(batches, []), content.get("external_id")
-    stated = {name: text for name, text in content.items() if text}
-    request = {**stated, "status": "completed", "output": {**output, "annotations": first}}
+    stated, attempt = {name: text for name, text in content.items() if text}, content.get("external_id")
+    request = {**stated, "status": "completed", "output": {**output, "annotations": batches[0]}}
 
     def already() -> CheckRun | None:
         runs = api.check_runs(content["head_sha"], content["name"]) if attempt else []
         return next((run for run in runs if run.external_id == attempt), None)
 
-    created, written = api.create_check_run(request, already), len(first)
-    for batch in batches:
+    created, written = api.create_check_run(request, already), len(batches[0])
+    for batch in batches[1:]:
         if not api.add_to_check_run(created.id, {**output, "annotations": batch}):
             break
         written += len(batch)
     return created, written
-
-
-def _annotation(note: Annotation) -> dict[str, Any]:
-    path, line = in_repository(note.file, note.line)
-    return {
-        "path": path,
-        "start_line": max(line, 1),
-        "end_line": max(line, 1),
-        "annotation_level": "failure" if note.level == "error" else "warning",
-        "title": one_line(note.title, _LONGEST_TITLE) or "rag-eval",
-        "message": log_line(note.message)[:LONGEST_MESSAGE] or "rag-eval",
-    }

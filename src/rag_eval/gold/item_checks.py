@@ -94,7 +94,15 @@ def white_space(sample: GoldSample) -> Iterator[LintNote]:
 def character(sample: GoldSample) -> Iterator[LintNote]:
     """Find characters that an answer hardly has: invisible ones, decomposed letters, ligatures, typographic quotes."""
     for gold, text in sample.labels:
-        sign = _odd_sign(text)
+        unseen, typed = INVISIBLE.search(text), TYPOGRAPHIC.search(text)
+        # In lower case Turkish İ has two characters; an answer with I or i has no such dot.
+        sign = "İ, which has two characters in lower case" if "i\u0307" in text else ""
+        if unseen:
+            sign = f"U+{ord(unseen[0]):04X}, which is invisible"
+        elif unicodedata.normalize("NFC", text) != text:
+            sign = "letters with separate accents"
+        elif typed:
+            sign = f"the typographic character {typed[0]}"
         if sign and not _covered(text, gold):
             message = f"the substring {_shown(text)} contains {sign}, which an answer must repeat exactly"
             yield message, f"Write {quoted(tidy(text))}, or add it if answers are written both ways.", gold
@@ -230,18 +238,6 @@ def _covered(text: str, gold: Gold) -> bool:
     """Return whether another substring of the item, in plain text, also matches."""
     plain = tidy(text)
     return any(substring in plain for substring in gold.substrings if substring != text)
-
-
-def _odd_sign(text: str) -> str:
-    unseen, typed = INVISIBLE.search(text), TYPOGRAPHIC.search(text)
-    if unseen:
-        return f"U+{ord(unseen[0]):04X}, which is invisible"
-    if unicodedata.normalize("NFC", text) != text:
-        return "letters with separate accents"
-    if typed:
-        return f"the typographic character {typed[0]}"
-    # The lower-cased form of Turkish İ; an answer with I or i has no such dot.
-    return "İ, which has two characters in lower case" if "i\u0307" in text else ""
 
 
 def _grams(text: str) -> set[str]:

@@ -45,7 +45,9 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
         self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
     ) -> None:
         """Open the row of an outermost run: a chain or agent, a retriever with its query, or a model with prompts."""
-        enclosing = parent_run_id or _enclosing_run()
+        # Fallbacks, and calls with ``callbacks``, do not name the run around them as their parent.
+        around = (var_child_runnable_config.get() or {}).get("callbacks")
+        enclosing = parent_run_id or getattr(around, "parent_run_id", None)
         parent, block = self._runs.get(enclosing) if enclosing else None, current()
         started = time.perf_counter()
         if parent is not None:
@@ -122,12 +124,6 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
             trace._fail("the chain returned no text")
         if not run.is_in_block and trace._row.keys() & {"qid", "q"}:
             trace._write()
-
-
-def _enclosing_run() -> UUID | None:
-    """Return the run around this call; fallbacks, and calls with ``callbacks``, do not name it as their parent."""
-    parent: UUID | None = getattr((var_child_runnable_config.get() or {}).get("callbacks"), "parent_run_id", None)
-    return parent
 
 
 def _usage(response: Any, message: Any) -> dict[str, Any]:
