@@ -269,7 +269,6 @@ class ApiHistory:
         return {**known, **self._from_api().objects(kind, missing)} if missing else known
 
     def _present(self, kind: str, object_ids: Collection[str]) -> dict[str, bytes]:
-        """Return those objects that the checkout or the clone has."""
         read = {name: self._checkout.content_of(name) for name in object_ids} if kind == "blob" else {}
         known = {name: data for name, data in read.items() if data is not None}
         try:

@@ -135,7 +135,6 @@ def _report_crash(run: ActionRun, error: Exception) -> None:
 
 
 def _report_outcome(run: ActionRun, outcome: ActionOutcome) -> int:
-    """Report the outcome to the log, the comment, the check run, the summary and the outputs."""
     if outcome.verdict == "invalid":
         _remove_old_reports(run)
     name = posting.comment_name(run.inputs.comment_id)

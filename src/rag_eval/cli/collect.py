@@ -142,7 +142,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    """Raise UsageError for options that contradict each other."""
     out = Path(args.out)
     facts = f"--out {out} is for the facts of the run. Name another file: --out runs/trace.jsonl"
     server = "--request and --preset describe a server. Use them with --url, or remove them."
@@ -154,7 +153,6 @@ def _check_options(args: argparse.Namespace) -> None:
 
 
 def _finished(args: argparse.Namespace, rows: Sequence[Row]) -> int:
-    """Say what was written, and return the exit code."""
     failed = [row for row in rows if "error" in row]
     gold = option_words(args, "gold") if args.gold != _GOLD else []
     score = shell_line("rag-eval", "score", *gold, "--trace", args.out)

@@ -236,7 +236,6 @@ def _show_draft(row: Row, progress: str) -> None:
 
 
 def _decide(row: Row, qids: set[str]) -> tuple[str, Row]:
-    """Ask until there is a decision and a valid item."""
     while True:
         choice = ask("accept, edit, reject, skip, quit? [a/e/r/s/q] ").lower()[:1]
         if choice == "r":
@@ -285,7 +284,6 @@ def _refuse_changes(gold: str, data: bytes) -> None:
 
 
 def _sign(args: Namespace, gold: str, data: bytes, accepted: list[str]) -> int:
-    """Stage the gold, and record the sign-off of the accepted items."""
     reason = f"reviewed drafts: {', '.join(accepted[:20])}{' and more' if len(accepted) > 20 else ''}"
     named = {"gold": args.gold, "gates": args.gates, "signer": args.signer, "key": args.key}
     try:

@@ -396,7 +396,6 @@ def _link_lines(links: Sequence[Link], old: Mapping[str, Chunk], new: Mapping[st
 
 
 def _list(row: Any, name: str) -> list[Any]:
-    """Return a list in a row; an empty one if there is none."""
     value = row.get(name) if isinstance(row, dict) else None
     return value if isinstance(value, list) else []
 

@@ -317,7 +317,6 @@ def _recognised_or_table(form: Recognised | None, reader: Reader, path: str) -> 
 
 
 def _suggest(reader: Reader, name: str, path: str) -> int:
-    """Print a first map of a table."""
     names = header(Files(reader, [path]), path)
     if not names and not reader.ledger.problems:
         reader.ledger.problem(path, 0, "", "has no fields", "Name a file with a row of column names, or with records.")

@@ -169,7 +169,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _is_ignored(path: str) -> bool:
-    """Return whether git ignores a file of the current folder."""
     from rag_eval.git.plumbing import Git, GitError
 
     with suppress(GitError):  # no repository, or no git
@@ -344,7 +343,6 @@ def run_completion(args: argparse.Namespace) -> int:
 
 
 def _complete_files(parser: Parser, files: object) -> None:
-    """Complete file names for every option that takes a path."""
     for action in parser._actions:  # argparse has no public way to list its actions
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():

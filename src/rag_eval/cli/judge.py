@@ -160,7 +160,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _finished(args: argparse.Namespace, rows: Sequence[Row], wanted: int, policy: Policy, judge: Judge) -> int:
-    """Say what was recorded, and return the exit code."""
     usage, failed = [row.get("usage", {}) for row in rows], [row for row in rows if "error" in row]
     cost, judged = sum(item.get("cost_usd", 0) for item in usage), len(rows) - len(failed)
     print_notes(f"{args.out}: {judged} of {wanted} verdicts, {_tokens(rows)} tokens, {cost:.4f} USD")

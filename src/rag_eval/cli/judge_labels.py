@@ -42,7 +42,6 @@ _BY = ("query_type", "category")
 
 
 def _add_recorded(parser: Parser) -> None:
-    """Add the options that name recorded verdicts and their judge."""
     parser.add_gates()
     verdicts = f"recorded verdicts (default: verdicts in the gates file, or {USUAL_VERDICTS})"
     parser.add_option("--verdicts", "FILE", verdicts)
@@ -50,7 +49,6 @@ def _add_recorded(parser: Parser) -> None:
 
 
 def _recorded_by(args: argparse.Namespace) -> tuple[Policy, Path, Judge, list[Row]]:
-    """Return the policy, the verdict file, the judge, and its rows."""
     with checked_reader() as reader:
         policy = read_gates_policy(reader, args.gates or nearest_gates())
     path = Path(args.verdicts or policy.verdicts or USUAL_VERDICTS)
@@ -164,7 +162,6 @@ def _floor(text: str) -> tuple[str, float]:
 
 
 def _check_matches(pairs: Matched, path: Path, judge: Judge) -> None:
-    """Raise UsageError if a label matches several verdicts, or no label matches any."""
     if pairs.ambiguous:
         first = pairs.ambiguous[0]
         raise UsageError(
@@ -188,7 +185,6 @@ def _judge_block(judge: Judge, floor: Mapping[str, float], calibration: Mapping[
 
 
 def _next_steps(policy: Policy, floor: Mapping[str, float], calibration: Mapping[str, Any]) -> str:
-    """Return how to use the block for the gates file."""
     scores = {name: part["low"] for name, part in calibration["scores"].items()}
     passed = [score for score in scores if Calibration(dict(floor), "judge", scores).covers(score, "judge")]
     limit = ", ".join(f"{name} {value:g}" for name, value in floor.items())
@@ -300,7 +296,6 @@ def _kinds_of_questions(args: argparse.Namespace, policy: Policy) -> dict[str, s
 
 
 def _graded_by(path: str, rater: str) -> set[str]:
-    """Return the hashes of the answers that this person has graded."""
     if not os.path.lexists(path) or Path(path).stat().st_size == 0:
         return set()
     with checked_reader() as reader:

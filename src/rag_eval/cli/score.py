@@ -120,7 +120,6 @@ def _notes(report: Report) -> Iterator[str]:
 
 
 def _print_scores(args: argparse.Namespace, options: Options, inline: str) -> int:
-    """Print the reference scorer's flat JSON."""
     names = ("base", "baseline", "perspective", "by", "details", "save_trace", "out")
     others = [name for name in names if getattr(args, name)] + (["suite"] if args.suite != "full" else [])
     named = " and ".join(f"--{name.replace('_', '-')}" for name in others)

@@ -246,7 +246,6 @@ def _key(*names: str) -> str:
 
 
 def _address(names: tuple[str, ...], default: str) -> tuple[str, str]:
-    """Return the variable that names the server, and its address."""
     return next(((name, value) for name in names if (value := os.environ.get(name, "").strip())), (names[0], default))
 
 

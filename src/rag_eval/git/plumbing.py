@@ -353,7 +353,6 @@ def _checked(object_id: str) -> str:
 
 
 def _checked_bytes(kind: str, object_id: str, data: bytes) -> bytes:
-    """Return the bytes of an object if they match its id; raise an error otherwise."""
     if git.object_id(data, kind, like=object_id) != object_id:
         raise GitError(f"The object {object_id[:12]} does not match its id. Check the repository with: git fsck")
     return data

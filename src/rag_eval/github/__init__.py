@@ -280,7 +280,6 @@ class GitHub:
         return read(answer.json())
 
     def _all_pages(self, rest: str, aim: str, needs: str) -> Iterator[Mapping[str, Any]]:
-        """Yield the rows of all pages."""
         path, joint = self._path(rest), "&" if "?" in rest else "?"
         for page in range(1, _MOST_PAGES + 1):
             answer = self._http.send(Request("GET", f"{path}{joint}per_page={_PER_PAGE}&page={page}", aim, needs))

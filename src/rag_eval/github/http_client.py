@@ -273,7 +273,6 @@ def _delay(answer: Response, attempt: int, now: float) -> float | None:
 def _describe_failure(
     request: Request, answer: Response, seconds: float | None, attempts: int, *, has_token: bool
 ) -> str:
-    """Return what went wrong and how to fix it."""
     aim, needs = request.aim, request.needs or "the permission"
     reply = f" GitHub says {quoted(answer.message(), 200)}." if answer.message() else ""
     # Jobs of forks get no secrets, but a token of their own.

@@ -395,7 +395,6 @@ def citation_unseen(sample: GoldSample) -> Iterator[LintNote]:
 
 
 def _users(sample: GoldSample) -> dict[str, list[Gold]]:
-    """Return the items by the ids that they cite."""
     users: dict[str, list[Gold]] = {}
     for gold in sample.answerable:
         for name in gold.citations:

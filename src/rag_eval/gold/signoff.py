@@ -206,7 +206,6 @@ def _without(head: Side, paths: Container[str]) -> Side:
 
 
 def _unapproved(policy: SignoffPolicy, proof: Proof) -> Iterator[Finding]:
-    """Yield a missing approving review, and authors without an account."""
     reviewers, approvals = signoff_identity.reviewers(policy, proof), proof.approvals
     is_asked = policy.require == "review" and approvals is not None
     if is_asked and {login.lower() for login in reviewers}.isdisjoint(login.lower() for login in approvals or ()):

@@ -183,7 +183,6 @@ def _used_paths(data: bytes) -> list[str]:
 
 
 def _failed_gates(context: ReviewContext, policy: Policy) -> list[str]:
-    """Return the gates of a policy that this run fails on its own gold and traces."""
     policy = policy._replace(gold=context.head.gold, trace=context.head.trace)
     run, measures = context.run, select_measures(context.options.cutoffs, policy)
     if same_meaning(policy, context.head) and all(measure in run.inputs.measures for measure in measures):

@@ -195,7 +195,6 @@ def _case_counts(old: Report, new: Report, earlier: Earlier | None, policy: Poli
 
 
 def _members(report: Report) -> dict[str, set[tuple[str, str | None]]]:
-    """Return the cases, by question and run, of each question and slice."""
     members = defaultdict[str, set[tuple[str, str | None]]](set)
     for case in report.questions:
         for name in (case.qid, *case.slices):
@@ -313,7 +312,6 @@ def _check(context: ReviewContext, policy: SignoffPolicy) -> list[Finding]:
 
 
 def _ungoverned(context: ReviewContext) -> Finding:
-    """Return the finding that no sign-off policy is about the scored gold."""
     message = "the scored gold set is not the one in the sign-off policy"
     fix = "Name the same gold file in the gates file and under signoff."
     return _unsure(context, "gold-not-governed", message, fix)

@@ -280,7 +280,6 @@ def calibration_record(measured: Sequence[Agreement], judge: str, labels: str) -
 
 
 def _text(estimate: Estimate, *, sign: bool = False) -> str:
-    """Return a value with its interval as text."""
     if estimate.value is None:
         return "none"
     value = _rounded(estimate.value, sign=sign)

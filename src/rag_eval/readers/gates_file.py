@@ -144,7 +144,6 @@ def _pattern_faults(value: dict[str, Any]) -> Iterator[RowError]:
 
 
 def _gate_faults(entries: dict[str, Any], where: str, part: str) -> Iterator[RowError]:
-    """Yield the faults of the gates on all cases, or on a ``part`` of them."""
     for name, entry in entries.items():
         at = f"{where}{pointer((name,))}"
         if part and measure(name).metric.level == "run":
@@ -157,7 +156,6 @@ def _gate_faults(entries: dict[str, Any], where: str, part: str) -> Iterator[Row
 
 
 def _slice_faults(value: dict[str, Any]) -> Iterator[RowError]:
-    """Yield a fault for each impossible name of a slice."""
     stated = value.get("slices", {})
     hint = f"Slices use {', '.join(FIELDS)} or meta.NAME."
     for index, name in enumerate(stated.get("by", ())):
@@ -253,7 +251,6 @@ def _floats(numbers: dict[str, Any]) -> dict[str, float]:
 
 
 def _converted(stated: dict[str, Any], **types: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return a section of the file with some of its values converted."""
     return {name: types[name](entry) if name in types else entry for name, entry in stated.items()}
 
 

@@ -115,7 +115,6 @@ class JsonLines(Generic[R]):
         return None if any([abs(number) >= 2**63 for number in numbers]) else records
 
     def _lines(self, first: int, lines: list[bytes]) -> Iterator[tuple[R, Row]]:
-        """Yield the record and the decoded row of each valid line of a block."""
         for number, ended in enumerate(lines, first):
             line = ended.removesuffix(b"\n")
             if not line or line.isspace():

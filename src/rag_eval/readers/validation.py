@@ -100,7 +100,6 @@ def _array_kind(head: bytes, path: str) -> str:
 
 
 def _labels(reader: Reader, path: str) -> str:
-    """Validate a folder of label files, or one of them."""
     if is_folder(reader, path):
         names = Files(reader, [path]).names(path)
         if names and LABEL_FILES.keys().isdisjoint(names):

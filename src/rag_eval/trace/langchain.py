@@ -127,7 +127,6 @@ class TraceHandler(BaseCallbackHandler):  # type: ignore[misc]
 
 
 def _usage(response: Any, message: Any) -> dict[str, Any]:
-    """Return model and tokens of a reply, None if they are unknown."""
     usage = getattr(message, "usage_metadata", None) or (response.llm_output or {}).get("token_usage") or {}
     known = {name: value for name, value in usage.items() if value is not None}
     return {
