@@ -29,9 +29,6 @@ CITATIONS = "none", "brackets", "numbers"
 TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
-# Open inputs
-
-
 def input_options(args: argparse.Namespace) -> Options:
     """Return the files and cutoffs that the options of :meth:`Parser.add_inputs` name; ``-`` is read from stdin."""
     from rag_eval.run import Options
@@ -83,9 +80,6 @@ def now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-# Ask a person
-
-
 def person(stated: str, role: str, option: str = "--signer EMAIL", *, is_needed: bool = True) -> str:
     """Return the name that an option states, otherwise git's email; raise UsageError if one ``is_needed``."""
     from rag_eval.git.plumbing import Git, GitError
@@ -108,9 +102,6 @@ def ask(question: str) -> str:
             print_lines("That is not UTF-8 text. Type it again.")
         else:
             return reply
-
-
-# Write outputs
 
 
 def write_report(report: Report, args: argparse.Namespace, *, by: bool = False, details: Details | None = None) -> None:

@@ -265,9 +265,6 @@ def progress(run: str, total: int) -> Callable[[int, int], None]:
     return show
 
 
-# dataset
-
-
 def add_dataset_arguments(parser: Parser) -> None:
     known = {name: f"{dataset.licence}; {dataset.homepage}" for name, dataset in DATASETS.items()}
     parser.list_values("data sets and their licences:", known)

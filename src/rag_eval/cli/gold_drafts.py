@@ -78,9 +78,6 @@ def read_drafts(path: str) -> list[Row]:
     return rows
 
 
-# gold draft
-
-
 def add_draft_arguments(parser: Parser) -> None:
     parser.add_option("--from", "FILE", "production traces", dest="source", default=[], action="append", required=True)
     kinds = "failed, refused, ungrounded, answered (default: the first three)"
@@ -178,9 +175,6 @@ def sampled(strata: Mapping[str, Sequence[Row]], size: int, seed: int) -> list[R
     """Draw up to ``size`` drafts, from each stratum in turn; the order of the traces does not matter."""
     queues = [hash_order(rows, itemgetter("qid"), f"{seed}:") for _, rows in sorted(strata.items())]
     return [row for turn in zip_longest(*queues) for row in turn if row is not None][: size or None]
-
-
-# gold review
 
 
 def add_review_arguments(parser: Parser) -> None:

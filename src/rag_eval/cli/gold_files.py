@@ -54,9 +54,6 @@ _FINDINGS, _ROWS, _TEXT, _FLIPS = 100, 20, 60, 10
 _COUNTED_FIELDS = ("category", "difficulty", "query_type", "multi_hop", "tags")
 
 
-# gold lint
-
-
 def add_lint_arguments(parser: Parser) -> None:
     parser.add_gold()
     parser.add_option("--trace", "FILE", "also look at these traces; may be repeated", action="append", default=[])
@@ -93,9 +90,6 @@ def run_lint(args: Namespace) -> int:
     value = {"gold": policy.gold, "items": len(golds), "counts": dict(sorted(counts.items()))}
     print_result({**value, "findings": [finding._asdict() for finding in notes]}, lines, args.format)
     return GATE_FAILED if args.strict and notes else PASSED
-
-
-# gold stats
 
 
 def add_stats_arguments(parser: Parser) -> None:
@@ -159,9 +153,6 @@ def _table(headers: list[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
     yield from ("", *text.split("\n"))
     if len(rows) > _ROWS:
         yield f"… and {len(rows) - _ROWS} more. To see all: --format json"
-
-
-# gold diff
 
 
 def add_diff_arguments(parser: Parser) -> None:
@@ -242,9 +233,6 @@ def case_effects(git: Git, states: GoldStates, gold: str, gates: str, trace: str
     yield from (f"  gate {turn.name}: {turn.before} → {turn.after}" for turn in turns)
 
 
-# gold freeze
-
-
 def add_freeze_arguments(parser: Parser) -> None:
     parser.add_argument("tag", metavar="TAG", help="name of the release: letters, digits, dots, dashes and underscores")
     parser.add_flag("--check", "check the gold against the manifest; 1 on any difference")
@@ -316,9 +304,6 @@ def _check(reader: Reader, head: Side, out: str, tag: str) -> int:
     print_notes(*capped([f"{change.verb} {quoted(change.qid)}" for change in changed], "line"))
     print_notes(f"{quantity(len(changed), 'difference')} from {out}. Freeze this gold set under a new tag.")
     return GATE_FAILED
-
-
-# gold relink
 
 
 def add_relink_arguments(parser: Parser) -> None:

@@ -81,9 +81,6 @@ def capped(lines: Sequence[str], noun: str) -> list[str]:
     return [*lines[:_SHOWN], *([f"… and {quantity(more, f'more {noun}')} not shown."] if more > 0 else [])]
 
 
-# gold check
-
-
 def add_check_arguments(parser: Parser) -> None:
     against = parser.add_mutually_exclusive_group()
     parser.add_flag("--staged", _STAGED, group=against)  # the default; hooks state it for readability
@@ -197,9 +194,6 @@ def _refuse_other_spelling(names: Sequence[str], golds: Sequence[str]) -> None:
 def _normalised(path: str) -> str:
     """Return a path without differences of case, slashes and Unicode form, which some file systems ignore."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold()).replace("\\", "/")
-
-
-# gold signoff
 
 
 def add_signoff_arguments(parser: Parser) -> None:

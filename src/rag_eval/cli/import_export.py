@@ -50,9 +50,6 @@ _POINTERS = {
 }
 
 
-# import
-
-
 def add_import_arguments(parser: Parser) -> None:
     known = {name: f"{form.gives}: {form.summary} ({form.takes})" for name, form in IMPORTERS.items()}
     parser.list_values("\nformats:", {"auto": "recognises the format of the file", **known})
@@ -389,9 +386,6 @@ def _time(text: str) -> str:
     if nanoseconds(text) is None and nanoseconds(f"{text}T00:00:00") is None:
         raise argparse.ArgumentTypeError(f"'{text}' is not a time. Write ISO 8601: 2026-01-31 or 2026-01-31T12:00:00Z")
     return text if nanoseconds(text) is not None else f"{text}T00:00:00"
-
-
-# export
 
 
 def add_export_arguments(parser: Parser) -> None:

@@ -40,9 +40,6 @@ _SHOWN = ("name", "perspective", "better", "scale", "unit", "applies", "summary"
 _IDLE = "These metrics have all their fields, but no case to score (rag-eval explain NAME):"
 
 
-# metrics
-
-
 def add_metrics_arguments(parser: Parser) -> None:
     parser.add_inputs()
     parser.add_option("--perspective", "P[,P]", "only these: retrieval,citations", default=(), type=names)
@@ -153,9 +150,6 @@ def _sections(measured: dict[str, Any], formatter: TextFormatter) -> list[Sectio
     return [section for section in sections if section.blocks]
 
 
-# explain
-
-
 def add_explain_arguments(parser: Parser) -> None:
     subject = "a metric, a label, a finding, another term of the glossary, or the qid of a question"
     parser.add_argument("subject", metavar="METRIC|TERM|QID", help=subject)
@@ -185,9 +179,6 @@ def run_explain(args: argparse.Namespace) -> int:
     else:
         print_lines(*explanation(args.subject, input_options(args)))
     return PASSED
-
-
-# validate
 
 
 def add_validate_arguments(parser: Parser) -> None:
@@ -230,9 +221,6 @@ def _gates_without(path: str) -> str:
         return ""
     is_named = any(name and (inside == name or inside.startswith(f"{name}{os.sep}")) for name in policy.files)
     return "" if is_named else gates
-
-
-# probe
 
 
 def add_probe_arguments(parser: Parser) -> None:

@@ -118,9 +118,6 @@ def _tokens(rows: Sequence[Row]) -> int:
     return sum(row.get("usage", {}).get(name, 0) for row in rows for name in ("input_tokens", "output_tokens"))
 
 
-# judge
-
-
 def add_arguments(parser: Parser) -> None:
     _add_asking(parser)
     parser.add_option("--out", "FILE", f"verdicts (default: from the gates file, or {USUAL_VERDICTS})")
@@ -174,9 +171,6 @@ def _finished(args: argparse.Namespace, rows: Sequence[Row], wanted: int, policy
         error = f"{failed[0]['qid']}: {failed[0]['error'].rstrip('.')}"
         print_notes(f"{len(failed)} failed. The first is {error}. Run the same command again.")
     return PASSED if judged == wanted else GATE_FAILED
-
-
-# judge repeat
 
 
 def add_repeat_arguments(parser: Parser) -> None:

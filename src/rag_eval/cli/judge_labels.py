@@ -70,9 +70,6 @@ def _recorded_by(args: argparse.Namespace) -> tuple[Policy, Path, Judge, list[Ro
     return policy, path, named[0], [row for row in rows if judge_of(row) == named[0]]
 
 
-# judge calibrate
-
-
 def add_calibrate_arguments(parser: Parser) -> None:
     labels = "scores by people: CSV, or records of a spot-check"
     parser.add_option("--labels", "FILE", labels, nargs="+", required=True)
@@ -216,9 +213,6 @@ def _write(policy: Policy, block: str) -> None:
     write(policy.file, made)
     warns = f"still only warns: {', '.join(after.uncalibrated)}"
     print_notes(f"wrote judge into {policy.file}: {warns if after.uncalibrated else 'its gates may fail a run'}")
-
-
-# judge spot-check
 
 
 def add_spot_check_arguments(parser: Parser) -> None:

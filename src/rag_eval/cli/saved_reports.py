@@ -42,9 +42,6 @@ from rag_eval.rendering.html import comparison_page, history_page, repeats_page
 from rag_eval.run import Options
 from rag_eval.run.run_comparison import check_number_of_runs, compare_columns, read_runs, repeats_of, systems_of
 
-# compare
-
-
 COMPARISON_FORMATS = ("table", "markdown", "html", "json", "csv")
 
 
@@ -98,9 +95,6 @@ def run_compare(args: argparse.Namespace) -> int:
         page = comparison_page(comparison) if args.format == "html" else render_comparison(comparison, args.format)
     sys.stdout.write(page)
     return PASSED
-
-
-# history
 
 
 def add_history_arguments(parser: Parser) -> None:
@@ -157,9 +151,6 @@ def run_history(args: argparse.Namespace) -> int:
     return PASSED
 
 
-# gate
-
-
 def add_gate_arguments(parser: Parser) -> None:
     parser.add_argument("report", metavar="REPORT", help="a report.json of rag-eval score")
     parser.add_option("--gates", "FILE", "gates file to judge by (default: the report's own gates)")
@@ -204,9 +195,6 @@ def _changed_inputs(reader: Reader, report: Report) -> Iterator[str]:
             deque(source.blocks(), maxlen=0)
         if source.is_open and digest.hexdigest() != recorded.sha256:
             yield recorded.path
-
-
-# comment
 
 
 def add_comment_arguments(parser: Parser) -> None:

@@ -12,12 +12,10 @@ from rag_eval.errors import UsageError
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - see above
 _CHECKOUT = os.path.dirname(os.path.dirname(_PACKAGE))  # noqa: PTH120
 
-
 WINDOWS = os.name == "nt"
 _LONGEST_PROJECT = 1 << 20
 GATES_FILES = ("eval-gates.yml", "eval-gates.yaml")
 """What a gates file is called where nothing names one."""
-
 
 PROJECT_FILE = "pyproject.toml"
 """What may name a gates file of another name: ``[tool.rag-eval] gates = "conf/gates.yml"``."""

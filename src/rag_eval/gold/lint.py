@@ -34,7 +34,6 @@ LEAST_ITEMS, LEAST_SLICE = 10, 20
 """A smaller set, or a smaller slice of it, is not asked for balance."""
 _FEWEST_CLUSTERS, _CORRELATION, _DESIGN_EFFECT = 10, 0.2, 1.3
 
-
 _BALANCE = {
     "answerable": "A system that refuses everything would look good. Add questions that the corpus answers.",
     "unanswerable": "A system that never refuses would look good. Add questions that the corpus does not answer.",
