@@ -18,18 +18,7 @@ from rag_eval.action.base_commit import Trigger
 from rag_eval.analysis import CiRun
 from rag_eval.common.escaping import log_line, quoted
 from rag_eval.errors import RagEvalError, UsageError
-from rag_eval.github.posting import (
-    DEFAULT_COMMENT_ID,
-    INVALID_ID,
-    LONGEST_MESSAGE,
-    MODES,
-    Annotation,
-    Mode,
-    attempt,
-    default_comment_id,
-    is_comment_id,
-    run_address,
-)
+from rag_eval.github import posting
 from rag_eval.readers.problems import Unreadable
 from rag_eval.readers.source import RELATIVE, open_regular
 from rag_eval.run import as_cutoffs
@@ -41,7 +30,7 @@ MOST_ANNOTATIONS = 10
 """What the runner keeps of one level in one step."""
 SUMMARY_BYTES = 1 << 20
 """A job summary with more bytes is dropped whole."""
-CHOICES = {"comment": MODES, "signoff": ("policy", "require", "off"), "fail_on": ("error", "warning", "never")}
+CHOICES = {"comment": posting.MODES, "signoff": ("policy", "require", "off"), "fail_on": ("error", "warning", "never")}
 """What the inputs that are a choice may be."""
 _PATHS = ("gold", "trace", "gates", "baseline", "report")
 _SWITCHES = ("check", "annotations", "summary", "details")
@@ -75,7 +64,7 @@ class Runner(NamedTuple):
     @property
     def address(self) -> str:
         """Return the address of the run's page; empty if it is unknown."""
-        return run_address(self.server, self.repository, self.run_id)
+        return posting.run_address(self.server, self.repository, self.run_id)
 
     @property
     def workflow_file(self) -> str:
@@ -111,7 +100,7 @@ def read_runner(environ: Mapping[str, str]) -> Runner:
         repository=environ.get("GITHUB_REPOSITORY", ""),
         run=int(run) if re.fullmatch("[0-9]{1,18}", run) else 0,
         run_id=run_id,
-        by=attempt(run_id, environ.get("GITHUB_RUN_ATTEMPT", "")),
+        by=posting.attempt(run_id, environ.get("GITHUB_RUN_ATTEMPT", "")),
         workflow=environ.get("GITHUB_WORKFLOW_REF", ""),
         server=environ.get("GITHUB_SERVER_URL", ""),
         trigger=trigger,
@@ -144,8 +133,8 @@ class ActionInputs(NamedTuple):
     report: str = ""
     signoff: Signoff = "policy"
     k: tuple[int, ...] = ()
-    comment: Mode = "always"
-    comment_id: str = DEFAULT_COMMENT_ID
+    comment: posting.Mode = "always"
+    comment_id: str = posting.DEFAULT_COMMENT_ID
     check: bool = False
     annotations: bool = True
     summary: bool = True
@@ -180,7 +169,7 @@ def read_inputs(environ: Mapping[str, str]) -> tuple[ActionInputs, UsageError | 
             given |= {"comment": "off"} if field in ("comment", "comment_id") else {}
     folder = given.get("working_directory", "")
     given |= {name: f"{folder}/{given[name]}" for name in _PATHS if folder and name in given}
-    return ActionInputs(**{"comment_id": default_comment_id(folder), **given}), wrong
+    return ActionInputs(**{"comment_id": posting.default_comment_id(folder), **given}), wrong
 
 
 def variable(field: str) -> str:
@@ -201,8 +190,8 @@ def _value(field: str, text: str) -> Any:
         return text.lower() == "true"
     if field in CHOICES and text not in CHOICES[field]:
         raise ValueError(f"is not one of {', '.join(CHOICES[field])}")
-    if field == "comment_id" and not is_comment_id(text):
-        raise ValueError(INVALID_ID)
+    if field == "comment_id" and not posting.is_comment_id(text):
+        raise ValueError(posting.INVALID_ID)
     if field == "ca_certificates":
         _check_certificates(text)
     return _cutoffs(text) if field == "k" else text
@@ -229,11 +218,11 @@ def annotation(level: str, message: str, file: str = "", line: int = 0, title: s
     properties = {"file": file, "line": str(line) if line and file else "", "title": title}
     escaped = {name: log_line(value).replace("%", "%25") for name, value in properties.items() if value}
     shown = ",".join(f"{name}={value.replace(':', '%3A').replace(',', '%2C')}" for name, value in escaped.items())
-    text = log_line(message)[:LONGEST_MESSAGE].replace("%", "%25")
+    text = log_line(message)[: posting.LONGEST_MESSAGE].replace("%", "%25")
     return f"::{level}{' ' if shown else ''}{shown}::{text}"
 
 
-def limit_per_level(notes: Iterable[Annotation]) -> Iterator[Annotation]:
+def limit_per_level(notes: Iterable[posting.Annotation]) -> Iterator[posting.Annotation]:
     """Yield the first annotations of each level: the runner silently drops the others."""
     seen: Counter[str] = Counter()
     for note in notes:

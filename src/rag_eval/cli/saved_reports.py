@@ -22,16 +22,9 @@ from rag_eval.common.paths import nearest_gates
 from rag_eval.errors import PASSED, InputError, UsageError
 from rag_eval.github import GitHub, Network, posting
 from rag_eval.metrics import find, measure
+from rag_eval.readers import report_file
 from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.problems import ProblemCollector
-from rag_eval.readers.report_file import (
-    check_gates,
-    check_scores,
-    checked_report,
-    read_report,
-    reports_in_folder,
-    reports_in_git,
-)
 from rag_eval.readers.source import Reader
 from rag_eval.rendering import RENDERERS
 from rag_eval.rendering.comparison import render as render_comparison
@@ -125,16 +118,19 @@ def run_history(args: argparse.Namespace) -> int:
         is_path = find(name) is None and os.path.lexists(name)
         refuse((is_path, f"{name} is a path, not a metric. Name one folder, after the metrics"))
         measure(name)  # raises UsageError for an unknown metric
-    stored = reports_in_git(args.ref, args.file) if args.ref else reports_in_folder(args.words[-1])
-    print_notes(*stored.notes, quiet=args.quiet)
+    stored, notes = (
+        report_file.reports_in_git(args.ref, args.file) if args.ref else report_file.reports_in_folder(args.words[-1])
+    )
+    print_notes(*notes, quiet=args.quiet)
     points: list[Point] = []
-    for reading in stored.newest_first:
-        print_notes(*filter(None, [reading.why]), quiet=args.quiet)
-        if reading.report is not None:
-            names = names or gated_metrics(reading.report)
-            points.insert(0, point(reading.label, reading.report, names))  # keeps no other metrics in memory
-            if len(points) == args.last:
-                break
+    for label, report in stored:
+        if isinstance(report, str):
+            print_notes(report, quiet=args.quiet)
+            continue
+        names = names or gated_metrics(report)
+        points.insert(0, point(label, report, names))  # keeps no other metrics in memory
+        if len(points) == args.last:
+            break
     refuse((not points, f"there are no reports. {fix}"))
     lost = [name for name in names if not any(name in point.metrics for point in points)]
     print_notes(*(f"no report has a value for {name}" for name in lost), quiet=args.quiet)
@@ -165,14 +161,14 @@ def run_gate(args: argparse.Namespace) -> int:
       rag-eval gate rag-eval-report/report.json --gates stricter.yml --format markdown
     """
     reader = Reader(ProblemCollector())
-    with checked_report(args.report, "Score the run again."):
-        report = read_report(reader, args.report)
+    with report_file.checked_report(args.report, "Score the run again."):
+        report = report_file.read_report(reader, args.report)
         policy = read_policy(reader, args.gates) if args.gates else None
         if report is None or reader.ledger.problems:
             raise InputError(reader.ledger.problems, reader.ledger.more)
-        check_scores(args.report, report)
+        report_file.check_scores(args.report, report)
         if policy is None:
-            check_gates(args.report, report, "Score the run again, or name gates with --gates.")
+            report_file.check_gates(args.report, report, "Score the run again, or name gates with --gates.")
             judged = rejudge_same_gates(report)
         else:
             if report.scope:  # metric groups that were left out stay so

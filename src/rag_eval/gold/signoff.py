@@ -26,7 +26,6 @@ from rag_eval.readers.signoff_record import LONGEST_QID, HashChange, Record
 
 Edge = tuple[str | None, str | None, bool]
 
-MANIFEST_VERSION = 1
 TAG = r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])){0,63}"
 """A tag is a file's name: it begins with a letter or digit, does not end with a dot, and has no two dots in a row."""
 _SHOWN = 10
@@ -42,15 +41,12 @@ class SignoffItem(NamedTuple):
     row: Mapping[str, Any]
 
 
-Records = dict[str, Record | str]
-"""The files of the records folder by path: the record, or what keeps the file from being one."""
-
-
 class Side(NamedTuple):
     """One state of the gold: its items by qid, and the files of its records folder.
 
-    ``moved`` are the items of the base's gold if the change moves it to another path, ``used`` records that do not
-    count either, although they are not on this base.
+    ``records`` has for each path the record, or the reason why the file is none. ``moved`` are the items of the base's
+    gold if the change moves it to another path, ``used`` records that do not count either, although they are not on
+    this base.
     """
 
     items: Mapping[str, SignoffItem] = {}
@@ -340,7 +336,7 @@ def freeze(tag: str, sha256: str, head: Side, policy: SignoffPolicy) -> tuple[di
     hashes = {qid: head.items[qid].hash for qid in sorted(head.items)}
     records = sorted(records_of_gold(head.records, policy).items())
     manifest = {
-        "v": MANIFEST_VERSION,
+        "v": 1,
         "tag": tag,
         "dataset": policy.dataset,
         "gold": policy.gold,

@@ -285,7 +285,7 @@ def _items(
     return items, unread + problems
 
 
-def _records(tree: Tree, files: Mapping[str, str], policy: SignoffPolicy) -> signoff.Records:
+def _records(tree: Tree, files: Mapping[str, str], policy: SignoffPolicy) -> dict[str, Record | str]:
     names = {path: name for path, name in files.items() if path != policy.gold}
     blobs = tree.contents(names.values())
     return {path: read_record(blobs[name]) for path, name in names.items()}

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, pairwise
 
+from rag_eval import git
 from rag_eval.analysis.judging import rejudge
 from rag_eval.analysis.policy_changes import changes
 from rag_eval.common.escaping import quantity, quoted, some
@@ -17,30 +18,11 @@ from rag_eval.errors import Finding, Level, Note
 from rag_eval.gates import Policy
 from rag_eval.gates.integrity import at_levels, commit_of, levels_of
 from rag_eval.gates.selection import select_measures
-from rag_eval.git import (
-    CommitTree,
-    Irregular,
-    Tree,
-    deleted,
-    entry_of,
-    follow_links,
-    has_path,
-    is_in_changed_submodule,
-    read_regular,
-)
 from rag_eval.governance.gold_review import ReviewContext, gold_at
 from rag_eval.readers.gates_file import in_folder_of, read_verdicts
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.run.base_policy import (
-    ENDINGS,
-    gates_about,
-    gates_left_behind,
-    gold_named_by,
-    is_standard_name,
-    policy_in,
-    standard_gates_paths,
-)
+from rag_eval.run import base_policy
 from rag_eval.run.scored_run import rescore
 
 _NAMED, _VERDICTS_NAMED = 5, 3
@@ -106,7 +88,7 @@ def _deciding_gates(context: ReviewContext) -> Iterator[Finding]:
         if not context.head.file:
             message = f"neither {where} nor the pull request has a gates file, so the default gates apply"
             fix = "Commit a gates file. To write one, run: rag-eval init"
-        others = gates_about(authority, context.head.gold, context.run.inputs.reader)
+        others = base_policy.gates_about(authority, context.head.gold, context.run.inputs.reader)
         if outcomes := [(policy.file, _failed_gates(context, policy)) for policy in others]:
             file, failed = min(outcomes, key=lambda outcome: not outcome[1])
             message += f"; there, {quoted(file, 60)} has gates for the same gold set"
@@ -122,12 +104,12 @@ def _loosened_elsewhere(context: ReviewContext) -> list[str]:
     """
     authority, tip, ours = context.authority, context.authority.instead_of, context.base
     path = authority.on_base(ours.file) if ours else None
-    theirs = policy_in(tip, path, ours.file) if ours else None
+    theirs = base_policy.policy_in(tip, path, ours.file) if ours else None
     if ours is None or theirs is None or tip is None or authority.gates is None:
         return []
     keys = [change.key for change in changes(theirs.stated, ours.stated) if change.kind == "looser"]
     baseline = authority.on_base(theirs.baseline) if theirs.baseline else None
-    if baseline and read_regular(tip, baseline) != read_regular(authority.gates, baseline):
+    if baseline and git.read_regular(tip, baseline) != git.read_regular(authority.gates, baseline):
         keys.append("baseline")
     return list(dict.fromkeys(keys))
 
@@ -152,13 +134,13 @@ def _edited_workflow(context: ReviewContext) -> str | None:
     before, after, workflow = context.authority.fork, context.authority.after, context.authority.workflow
     rest = [workflow] if workflow else []
     for path in rest:  # it grows by the files that an unchanged file uses
-        name = follow_links(before, path)
-        old, new = entry_of(before, name), entry_of(after, name)
-        is_changed = old != new or name != follow_links(after, path)
+        name = git.follow_links(before, path)
+        old, new = git.entry_of(before, name), git.entry_of(after, name)
+        is_changed = old != new or name != git.follow_links(after, path)
         if is_changed and (old or context.base):  # the initial setup adds the workflow
             return path
         for file in (name, *(posixpath.join(name, usual) for usual in _ACTION_FILES)):
-            for used in _used_paths(read_regular(after, file) or b""):
+            for used in _used_paths(git.read_regular(after, file) or b""):
                 # A checkout in a folder of the workspace has that folder before the paths of its actions.
                 inside = context.authority.written(os.path.join(context.options.root or "", used))  # noqa: PTH118 - a text
                 paths = chain.from_iterable(_ACTION_FILES if path == "." else [path] for path in (used, inside) if path)
@@ -225,7 +207,9 @@ def _left_gates(context: ReviewContext, added: Collection[str]) -> Iterator[Find
     """Yield a warning for each gates file that the change leaves without its items, which it adds to this gold set."""
     inputs, base = context.run.inputs, context.base
     items = [gold for qid, gold in inputs.golds.items() if qid in added]
-    for policy in gates_left_behind(context.authority, base, items, inputs.reader) if base and items else ():
+    if not (base and items):
+        return
+    for policy in base_policy.gates_left_behind(context.authority, base, items, inputs.reader):
         failed = _failed_gates(context, policy)
         message = f"this change adds items of the gold set of {quoted(policy.file, 60)}, and deletes that"
         message += f"; by its gates this run fails {some(failed, _NAMED)}" if failed else ""
@@ -243,18 +227,18 @@ def _deleted_gates(context: ReviewContext) -> Iterator[Finding]:
     if context.base is None or authority.through != "git":
         return
 
-    def golds_of(tree: CommitTree, paths: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+    def golds_of(tree: git.CommitTree, paths: Iterable[str]) -> Iterator[tuple[str, str | None]]:
         for path in paths:
-            policy = policy_in(tree, path, authority.outside(path)) if path.endswith(ENDINGS) else None
-            if policy:
-                yield path, gold_named_by(authority, policy, tree)
+            shown = authority.outside(path)
+            if path.endswith(base_policy.ENDINGS) and (policy := base_policy.policy_in(tree, path, shown)):
+                yield path, base_policy.gold_named_by(authority, policy, tree)
 
     before, after = authority.fork, authority.after
-    deleted_gates = golds_of(before, filter(is_standard_name, deleted(before, after)))
-    remaining = [(path, gold) for path, gold in deleted_gates if gold and has_path(after, gold)]
+    deleted_gates = golds_of(before, filter(base_policy.is_standard_name, git.deleted(before, after)))
+    remaining = [(path, gold) for path, gold in deleted_gates if gold and git.has_path(after, gold)]
     governed = {authority.inside(context.head.gold)}
     if remaining:
-        others = chain(deleted(after, before), filter(is_standard_name, after.paths()))
+        others = chain(git.deleted(after, before), filter(base_policy.is_standard_name, after.paths()))
         governed |= {gold for _, gold in golds_of(after, others)}
     for path, gold in remaining:
         if gold not in governed:
@@ -287,23 +271,23 @@ def _overridden_gates(context: ReviewContext) -> str | None:
     is_usual = posixpath.basename(named) in GATES_FILES
     if is_usual and posixpath.dirname(named) == inside(options.folder or "."):
         return None
-    candidates = standard_gates_paths(context.authority, options.folder, context.head.gold)
+    candidates = base_policy.standard_gates_paths(context.authority, options.folder, context.head.gold)
     meant = next((path for path in candidates if _has_file(tree, path)), named)
     if meant == named:
         return None
     if not is_usual:
         return meant
-    policy = policy_in(tree, meant, context.authority.outside(meant))
-    gold = gold_named_by(context.authority, policy, tree) if policy else None
+    policy = base_policy.policy_in(tree, meant, context.authority.outside(meant))
+    gold = base_policy.gold_named_by(context.authority, policy, tree) if policy else None
     is_nearer = "/" in meant or gold == inside(context.head.gold)
     return meant if is_nearer and _has_file(tree, named) else None
 
 
-def _has_file(tree: Tree, path: str, *, in_submodule: bool = False) -> bool:
+def _has_file(tree: git.Tree, path: str, *, in_submodule: bool = False) -> bool:
     """Return whether git has the file at a path; ``in_submodule`` counts every path in a submodule."""
     try:
         return path in tree.files(path)
-    except Irregular as irregular:
+    except git.Irregular as irregular:
         return in_submodule and irregular.submodule
 
 
@@ -349,15 +333,15 @@ def _recorded_verdicts(context: ReviewContext, *, is_head: bool) -> tuple[dict[s
     for path in dict.fromkeys(files):
         # What a step of the job recorded is not committed.
         tree, name = (authority.after, authority.inside(path)) if is_head else (authority.fork, authority.on_base(path))
-        name = name if is_head or name is None else follow_links(tree, name)
-        data = read_regular(tree, name) if name else None
-        if data is None and name and is_in_changed_submodule(authority.fork, authority.after, name):
+        name = name if is_head or name is None else git.follow_links(tree, name)
+        data = git.read_regular(tree, name) if name else None
+        if data is None and name and git.is_in_changed_submodule(authority.fork, authority.after, name):
             unread.append(path)
         if data is not None:
             reader = Reader(ProblemCollector(), context.run.inputs.base_limits, contents={path: data})
             rows = [row for row, _ in read_verdicts(reader, path) if "error" not in row]
             verdicts |= {row["hash"]: (row["qid"], parse_reply(row["reply"])) for row in rows}
             now = authority.inside(path)
-            if reader.ledger.problems and data != (read_regular(authority.after, now) if now else None):
+            if reader.ledger.problems and data != (git.read_regular(authority.after, now) if now else None):
                 unread.append(path)
     return verdicts, unread

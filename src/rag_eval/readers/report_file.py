@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -28,6 +28,8 @@ _LABELS = ("label", "coarse_label")
 _FILES, _IN_FOLDERS = (".json", ".json.gz", ".json.zst"), "report.json"
 _NAMED = 3
 _NUMBER = re.compile("([0-9]+)")
+StoredReports: TypeAlias = tuple[Iterator[tuple[str, Report | str]], Sequence[str]]
+"""Labels with reports, or why one is left out, newest first, each read when it is requested; notes on other files."""
 
 
 def check_scores(path: str, report: Report) -> None:
@@ -112,21 +114,6 @@ def _with_current_names(value: Any) -> Any:
     return value
 
 
-class SavedReport(NamedTuple):
-    """A report under its label; without a report, ``why`` is the reason."""
-
-    label: str
-    report: Report | None
-    why: str = ""
-
-
-class StoredReports(NamedTuple):
-    """Stored reports, each read when it is requested, and notes on other files."""
-
-    newest_first: Iterator[SavedReport]
-    notes: Sequence[str] = ()
-
-
 def reports_in_folder(folder: str) -> StoredReports:
     """Return the ``.json`` files of a folder and the report.json of each folder in it, by name: run-9 before run-10."""
     names: list[str] = []
@@ -145,8 +132,8 @@ def reports_in_folder(folder: str) -> StoredReports:
     shown = ", ".join([*(quoted(name, 60) for name in others[:_NAMED]), *(["…"] if len(others) > _NAMED else [])])
     notes = [f"left out: {len(others)} of {quoted(folder, 200)} without a report: {shown}"] if others else []
     labels = {name: os.fsencode(name).decode("utf-8", "replace") for name in names}  # names need not be UTF-8
-    reports = (_report(labels[name], str(Path(folder, name)), folder) for name in reversed(names))
-    return StoredReports(reports, notes)
+    reports = ((labels[name], _report(labels[name], str(Path(folder, name)), folder)) for name in reversed(names))
+    return reports, notes
 
 
 def reports_in_git(ref: str, file: str) -> StoredReports:
@@ -165,8 +152,8 @@ def reports_in_git(ref: str, file: str) -> StoredReports:
     named = ", ".join([*gone[:_NAMED], *(["…"] if len(gone) > _NAMED else [])])
     notes = [f"{quoted(path, 200)} is not in {named}"] if gone else []
     notes += ["this clone is shallow: older reports are not in it. Fetch them: fetch-depth: 0"] if git.shallow else []
-    reports = (_report(commit, commit, None, versions_by_commit) for commit in reversed(versions_by_commit))
-    return StoredReports(reports, notes)
+    reports = ((commit, _report(commit, commit, None, versions_by_commit)) for commit in reversed(versions_by_commit))
+    return reports, notes
 
 
 def _by_number(name: str) -> tuple[list[tuple[int, str]], str]:
@@ -175,16 +162,17 @@ def _by_number(name: str) -> tuple[list[tuple[int, str]], str]:
     return list(parts), name
 
 
-def _report(label: str, path: str, root: str | None, contents: Mapping[str, bytes] | None = None) -> SavedReport:
+def _report(label: str, path: str, root: str | None, contents: Mapping[str, bytes] | None = None) -> Report | str:
+    """Return a report, or why it is left out."""
     ledger = ProblemCollector()
     reader = Reader(ledger, root=root, contents=contents or {})
     report = read_report(reader, path)
     if report is None:  # a file that is no report of this version
         first = ledger.problems[0]._replace(file=label) if ledger.problems else f"{label}: cannot be read."
         more = f" ({quantity(ledger.count - 1, 'more problem')})" if ledger.count > 1 else ""
-        return SavedReport(label, None, f"left out: {first}{more}")
+        return f"left out: {first}{more}"
     try:
         check_scores(label, report)
     except UsageError as error:
-        return SavedReport(label, None, f"left out: {error}")
-    return SavedReport(label, report)
+        return f"left out: {error}"
+    return report
