@@ -151,10 +151,7 @@ def _report_outcome(run: ActionRun, outcome: ActionOutcome) -> int:
 
 
 def _judged(run: ActionRun, wrong: UsageError | None) -> ActionOutcome:
-    """Return the outcome.
-
-    A run that cannot be judged has an outcome too, because an older comment must not keep saying that it passed.
-    """
+    """Return the outcome, also of a run that cannot be judged: no older comment may keep saying that it passed."""
     try:
         if wrong:
             raise wrong

@@ -275,10 +275,7 @@ def _draft(states: GoldStates, policy: SignoffPolicy, args: Namespace, signer: s
 
 
 def _write_and_stage(git: Git, policy: SignoffPolicy, record: Record) -> None:
-    """Write the record into the work tree and stage it.
-
-    It is staged because it signs what is staged: otherwise the next commit would fail again.
-    """
+    """Write the record into the work tree, and stage it: otherwise the next commit would fail again."""
     path, data = f"{policy.records}/{record.name}", record.file.encode()
     folder = Path(git.top, policy.records)
     if os.path.realpath(folder) != str(Path(os.path.realpath(git.top), policy.records)):

@@ -290,9 +290,8 @@ def recognise(reader: Reader, path: str) -> Recognised:
     hint = f"Map its fields: {shell_line('rag-eval', 'import', 'table', path)} --suggest-map"
     names = header(Files(reader.silent(), [path]), path)
     if not names and first not in (b"{", b"["):
-        raise UsageError(
-            f"{path} has no known format: it is neither JSON, CSV nor YAML. Export the data again as one of them"
-        )
+        fix = "Export the data again as one of them"
+        raise UsageError(f"{path} has no known format: it is neither JSON, CSV nor YAML. {fix}")
     fields = f": its fields are {first_keys(dict.fromkeys(names))}" if names else ""
     raise UsageError(f"{path} has no known format{fields}. {hint}. Or name the format: rag-eval import --help")
 
@@ -329,10 +328,7 @@ def _suggest(reader: Reader, name: str, path: str) -> int:
 
 
 def _columns(reader: Reader, name: str, args: argparse.Namespace) -> dict[str, str]:
-    """Return the map of the fields of a table: the one of the user, otherwise the suggested one if it is sufficient.
-
-    What is wrong with the fields of the user's map is in the ledger.
-    """
+    """Return the map of the fields of a table: the one of the user, otherwise the suggested one if it is sufficient."""
     if not args.map:
         known = suggested(header(Files(reader, args.files[:1]), args.files[0]), name)
         reader.ledger.stop_on_problems()

@@ -177,10 +177,7 @@ def _is_ignored(path: str) -> bool:
 
 
 def _import(args: argparse.Namespace) -> list[str]:
-    """Write the gold set and the traces that a file of another tool has, both or none, and gates if none are asked for.
-
-    Returns the paths of the files.
-    """
+    """Write gold set and traces of another tool's file, both or none, and gates if none are asked for; return paths."""
     from rag_eval.cli.import_export import recognise, run_import
     from rag_eval.importers.columns import suggested
     from rag_eval.importers.table import header

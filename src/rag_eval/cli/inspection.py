@@ -76,8 +76,6 @@ def _measured(options: Options, *, is_required: bool) -> dict[str, Any] | None:
 
     ``metrics`` has the cases, gates and missing fields of each metric, ``unlock`` the fields to add with the metrics
     that they would enable, most metrics first, and ``fields`` how many of the rows that may have a field do.
-
-    Gold is read whole, traces are a stream. InputError is raised if they are unreadable.
     """
     reader, policy = open_policy(options)
     if not is_required and not (os.path.lexists(policy.gold) and os.path.lexists(policy.trace)):

@@ -87,11 +87,8 @@ class _TolerantPipe(io.FileIO):
 
 
 def _tolerant(stream: TextIO | None) -> TextIO:
-    """Return a stream that accepts writes even if its reader is gone, so that the exit code is not lost.
-
-    If it was closed before the start (``>&-``), the stream is None in Python.
-    """
-    if stream is None:
+    """Return a stream that accepts writes even if its reader is gone, so that the exit code is not lost."""
+    if stream is None:  # it was closed before the start: >&-
         return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - as above
     if type(stream) is not io.TextIOWrapper or stream.isatty():
         return stream

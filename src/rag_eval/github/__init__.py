@@ -101,9 +101,8 @@ class GitHub:
 
     def comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments of the issue or pull request ``number``, oldest first, page by page."""
-        yield from map(
-            _comment, self._all_pages(f"issues/{number:d}/comments", "read the comments", "pull-requests: read")
-        )
+        rows = self._all_pages(f"issues/{number:d}/comments", "read the comments", "pull-requests: read")
+        yield from map(_comment, rows)
 
     def create_comment(self, number: int, body: str, already: Callable[[], Comment | None]) -> Comment:
         """Write a new comment.
@@ -152,9 +151,8 @@ class GitHub:
                 if error.status not in (404, 422):
                     raise
         if len(tips) > 1:
-            raise UsageError(
-                f"{quoted(ref)} is a branch and a tag. Write heads/… for the branch, or tags/… for the tag."
-            )
+            fix = "Write heads/… for the branch, or tags/… for the tag."
+            raise UsageError(f"{quoted(ref)} is a branch and a tag. {fix}")
         return next(iter(tips), "") or self._commit(ref, ref)
 
     def branch(self, name: str) -> str:
@@ -240,8 +238,8 @@ class GitHub:
         """Return all reviews of the pull request ``number``, oldest first."""
         reviews = []
         for row in self._all_pages(f"pulls/{number:d}/reviews", "read the reviews", "pull-requests: read"):
-            user, number = text_at(row, "user", "login"), _whole(row, "id", "review")
-            reviews.append(Review(number, user, text_at(row, "state"), text_at(row, "commit_id")))
+            user, state, commit = text_at(row, "user", "login"), text_at(row, "state"), text_at(row, "commit_id")
+            reviews.append(Review(_whole(row, "id", "review"), user, state, commit))
         return reviews
 
     def commits_touching(self, paths: tuple[str, ...], head: str, within: int) -> list[Authorship]:
@@ -425,9 +423,8 @@ def _signed(answer: Mapping[str, Any], sha: str) -> Iterator[str]:
 def _unsigned(answer: Mapping[str, Any]) -> Iterator[str]:
     """Yield a commit in every time zone that its author and its committer may have been in."""
     message = answer["message"]
-    head = "".join(
-        [f"tree {answer['tree']['sha']}\n", *(f"parent {parent['sha']}\n" for parent in answer["parents"]), "author "]
-    )
+    parents = "".join(f"parent {parent['sha']}\n" for parent in answer["parents"])
+    head = f"tree {answer['tree']['sha']}\n{parents}author "
     author, committer = (
         f"{person['name']} <{person['email']}> {int(datetime.fromisoformat(person['date']).timestamp())}"
         for person in (answer["author"], answer["committer"])

@@ -177,9 +177,8 @@ class Http:
                 return answer
             url = _redirected(url, answer.headers.get("location", ""))
             if not url:
-                raise GitHubError(
-                    "GitHub redirects to another host, which must not get the token. Check the address of the API."
-                )
+                fix = "Check the address of the API."
+                raise GitHubError(f"GitHub redirects to another host, which must not get the token. {fix}")
         raise GitHubError("GitHub redirects in a loop. Check if the repository was renamed.")
 
     def _ask(self, request: Request, url: str) -> Response:

@@ -167,15 +167,11 @@ def _chunks(gold: Gold, *, by_grade: bool) -> list[Chunk]:
     if ids:
         return [Chunk(name, "") for name in ids]
     if gold.supports:
-        return [
-            Chunk(
-                f"{support.rel_path}#{index}",
-                next(iter(support.snippets), ""),
-                rel_path=support.rel_path,
-                heading_path=support.heading_path,
-            )
-            for index, support in enumerate(gold.supports)
-        ]
+        chunks = []
+        for index, one in enumerate(gold.supports):
+            name, text = f"{one.rel_path}#{index}", next(iter(one.snippets), "")
+            chunks.append(Chunk(name, text, rel_path=one.rel_path, heading_path=one.heading_path))
+        return chunks
     docs = dict.fromkeys((*(gold.relevant_docs or ()), *(gold.expected_documents or ())), 1) | (gold.doc_grades or {})
     ranked = sorted((name for name, grade in docs.items() if grade), key=lambda name: -docs[name])
     sections = [(section.doc_id, section.section) for section in gold.sections or ()]

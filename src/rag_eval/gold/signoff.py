@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import shell_line
@@ -41,12 +41,15 @@ class SignoffItem(NamedTuple):
     row: Mapping[str, Any]
 
 
+Records: TypeAlias = Mapping[str, Record | str]
+"""The files of a records folder by path: the record, or the reason why the file is none."""
+
+
 class Side(NamedTuple):
     """One state of the gold: its items by qid, and the files of its records folder.
 
-    ``records`` has for each path the record, or the reason why the file is none. ``moved`` are the items of the base's
-    gold if the change moves it to another path, ``used`` records that do not count either, although they are not on
-    this base.
+    ``moved`` are the items of the base's gold if the change moves it to another path, ``used`` records that do not
+    count either, although they are not on this base.
     """
 
     items: Mapping[str, SignoffItem] = {}
@@ -250,21 +253,19 @@ def _edges(records: Iterable[Record]) -> dict[str, list[Edge]]:
     return edges
 
 
-def _well_formed(records: Mapping[str, Record | str]) -> dict[str, Record]:
+def _well_formed(records: Records) -> dict[str, Record]:
     """Return the well-formed records under the name that their content gives them; no other file ever counts."""
     known = ((path, record) for path, record in records.items() if isinstance(record, Record))
     return {path: record for path, record in known if path.rpartition("/")[2] == record.name}
 
 
-def records_of_gold(records: Mapping[str, Record | str], policy: SignoffPolicy) -> dict[str, Record]:
+def records_of_gold(records: Records, policy: SignoffPolicy) -> dict[str, Record]:
     """Return the well-formed records of this gold set by path."""
     ours = (policy.dataset, policy.gold)
     return {path: record for path, record in _well_formed(records).items() if (record.dataset, record.gold) == ours}
 
 
-def _removed_or_edited(
-    base: Mapping[str, Record | str], head: Mapping[str, Record | str], advice: Advice
-) -> Iterator[Finding]:
+def _removed_or_edited(base: Records, head: Records, advice: Advice) -> Iterator[Finding]:
     # An invalid record file never counted for anything: it may be fixed or removed.
     for path, record in _well_formed(base).items():
         if head.get(path) != record:
@@ -274,9 +275,7 @@ def _removed_or_edited(
             yield Finding(code, "error", message, fix, path)
 
 
-def _malformed(
-    head: Mapping[str, Record | str], base: Mapping[str, Record | str], policy: SignoffPolicy, advice: Advice
-) -> Iterator[Finding]:
+def _malformed(head: Records, base: Records, policy: SignoffPolicy, advice: Advice) -> Iterator[Finding]:
     sound = _well_formed(base)
     texts = {record.text for record in sound.values()}
     for path, record in head.items():

@@ -143,9 +143,8 @@ def _path(paths: Place, path: str) -> str:
     """Return a path of the caller, relative to the root of the repository as git has it."""
     joined = path_inside(paths.prefix, path.replace(os.sep, "/"))
     if joined is None:
-        raise UsageError(
-            f"{quoted(path)} is not a path inside the repository. Write it relative to the current folder."
-        )
+        fix = "Write it relative to the current folder."
+        raise UsageError(f"{quoted(path)} is not a path inside the repository. {fix}")
     return joined
 
 

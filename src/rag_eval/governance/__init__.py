@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Literal
 
 from rag_eval.analysis import Base, Report
@@ -200,10 +201,7 @@ def _without_level(finding: Finding) -> Finding:
 
 def _sorted(findings: Sequence[Finding]) -> list[Finding]:
     """Sort errors first; of duplicates keep the more severe one, whatever either advises."""
-    ordered = sorted(
-        set(findings), key=lambda entry: (entry.level, entry.code, entry.file, entry.line, entry.message, entry.fix)
-    )
     first: dict[Finding, Finding] = {}
-    for finding in ordered:
+    for finding in sorted(set(findings), key=attrgetter("level", "code", "file", "line", "message", "fix")):
         first.setdefault(_without_level(finding), finding)
     return list(first.values())

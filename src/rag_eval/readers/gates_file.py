@@ -102,9 +102,8 @@ def _resolve_aliases(document: YamlDocument, path: str, ledger: ProblemCollector
         for name, entry in stated.items():
             at, metric = f"{where}/{escape_key(name)}", canonical(name)
             if metric != name and (metric in stated or metric in entries):
-                yield RowError(
-                    at, f"{quoted(name, 60)} is another name of {metric}, which also has gates", "Remove one of them."
-                )
+                message = f"{quoted(name, 60)} is another name of {metric}, which also has gates"
+                yield RowError(at, message, "Remove one of them.")
             elif metric != name:
                 ledger.note(path, document.position(at)[0], f"{name} is read as {metric}", times=0)
                 for below in ("", *(f"/{escape_key(key)}" for key in entry if isinstance(entry, dict))):

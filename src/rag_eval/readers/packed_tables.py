@@ -132,11 +132,10 @@ def _check_archive(data: bytes, whole_mib: int) -> None:
     with ZipFile(BytesIO(data)) as archive:
         if "xl/workbook.xml" not in archive.namelist():
             raise Unreadable("is a ZIP archive, but no .xlsx file", "Unpack it, or save the table as CSV UTF-8.")
-        if any(
-            part.flag_bits & 1 or part.compress_type not in (ZIP_STORED, ZIP_DEFLATED) for part in archive.infolist()
-        ):
+        parts = archive.infolist()
+        if any(part.flag_bits & 1 or part.compress_type not in (ZIP_STORED, ZIP_DEFLATED) for part in parts):
             raise Unreadable("has a password, or an unusual compression", "Save it in Excel without a password.")
-        if sum(part.file_size for part in archive.infolist()) > whole_mib * MIB:
+        if sum(part.file_size for part in parts) > whole_mib * MIB:
             raise Unreadable(f"has more than {whole_mib} MiB when unpacked", "Save it as CSV UTF-8.")
 
 
@@ -301,9 +300,8 @@ def _turns_of_messages(reader: Reader, path: str, _sheet: str = "") -> bytes | N
             if question is None:
                 reader.ledger.note(path, lines[id(turn[0])], "left out: a conversation without a question")
             else:
-                records.append(
-                    (lines[id(question)], {**_other_fields(turn[-1]), **_other_fields(question), "messages": turn})
-                )
+                others = {**_other_fields(turn[-1]), **_other_fields(question)}
+                records.append((lines[id(question)], {**others, "messages": turn}))
     return b"".join(_on_their_lines(sorted(records, key=lambda record: record[0]))) if records else None
 
 

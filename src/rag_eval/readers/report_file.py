@@ -99,9 +99,8 @@ def check_gates(path: str, report: Report, hint: str) -> None:
     there = {gate.name for gate in report.gates}
     for name in COMPLETENESS:
         if f"completeness.{name}" not in there:
-            raise InputError(
-                [Problem(path, 0, "/gates", f"has no gate completeness.{name}, which every run has", hint)]
-            )
+            message = f"has no gate completeness.{name}, which every run has"
+            raise InputError([Problem(path, 0, "/gates", message, hint)])
 
 
 def _with_current_names(value: Any) -> Any:
