@@ -24,12 +24,9 @@ from rag_eval.readers.source import RELATIVE, open_regular
 from rag_eval.run import as_cutoffs
 from rag_eval.run.authority import Signoff
 
-_MOST_EVENT = 64 << 20
-"""Bytes of an event file: GitHub sends no event of more than 25 MB."""
-MOST_ANNOTATIONS = 10
-"""What the runner keeps of one level in one step."""
-SUMMARY_BYTES = 1 << 20
-"""A job summary with more bytes is dropped whole."""
+_MOST_EVENT = 64 << 20  # bytes of an event file: GitHub sends no event of more than 25 MB
+MOST_ANNOTATIONS = 10  # what the runner keeps of one level in one step
+SUMMARY_BYTES = 1 << 20  # a job summary with more bytes is dropped whole
 CHOICES = {"comment": posting.MODES, "signoff": ("policy", "require", "off"), "fail_on": ("error", "warning", "never")}
 """What the inputs that are a choice may be."""
 _PATHS = ("gold", "trace", "gates", "baseline", "report")

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 STDIN = "<stdin>"
 INLINE_GATES = "--gates NAME=VALUE is only for --format scores. Write a gates file: rag-eval init"
-CITATIONS = "none", "brackets", "numbers"
-"""How the texts of answers cite."""
+CITATIONS = "none", "brackets", "numbers"  # how the texts of answers cite
 TEMPLATES = Path(__file__).parents[1] / "templates"
 
 

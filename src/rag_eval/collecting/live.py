@@ -34,8 +34,7 @@ _LANGSMITH_FIELDS = (
     "total_cost",
 )  # fmt: skip
 
-MISSING: Any = object()
-"""The value of a path that the server does not have."""
+MISSING: Any = object()  # the value of a path that the server does not have
 
 
 class FetchRequest(NamedTuple):
@@ -226,8 +225,7 @@ def _phoenix(request: FetchRequest, _remark: ShowLine) -> Pages:
             raise UsageError(f"{variable} has no project '{one_line(project)}'. Name it: --project NAME")
 
 
-SOURCES = {"langfuse": _langfuse, "langsmith": _langsmith, "phoenix": _phoenix}
-"""The importers that can fetch."""
+SOURCES = {"langfuse": _langfuse, "langsmith": _langsmith, "phoenix": _phoenix}  # the importers that can fetch
 
 
 def _window(request: FetchRequest, start: str, end: str) -> Row:

@@ -14,9 +14,7 @@ _CHECKOUT = os.path.dirname(os.path.dirname(_PACKAGE))  # noqa: PTH120
 
 WINDOWS = os.name == "nt"
 _LONGEST_PROJECT = 1 << 20
-GATES_FILES = ("eval-gates.yml", "eval-gates.yaml")
-"""What a gates file is called where nothing names one."""
-
+GATES_FILES = ("eval-gates.yml", "eval-gates.yaml")  # what a gates file is called where nothing names one
 PROJECT_FILE = "pyproject.toml"
 """What may name a gates file of another name: ``[tool.rag-eval] gates = "conf/gates.yml"``."""
 

@@ -52,8 +52,7 @@ class Watch:
         self._width = len(text)
 
 
-SILENT = Watch(None)
-"""Shows nothing."""
+SILENT = Watch(None)  # shows nothing
 
 
 class Watched:

@@ -33,8 +33,7 @@ LABEL_FILES |= {
     f"{kind}_labels.jsonl": f"labels-{kind}" for kind in ("retrieval", "context", "groundedness", "pipeline")
 }
 """The files of a folder of labels, each with the schema of its rows; only the first is required."""
-MOST = 5
-"""The best score of a judge; 0 is the worst."""
+MOST = 5  # the best score of a judge; 0 is the worst
 SCORES = ("groundedness", "correctness", "relevancy")
 SCORE_OF = {**{f"judge_{name}": name for name in SCORES}, "judge_unsupported_claims": "groundedness"}
 """Metrics of the judge, and the score whose agreement with people speaks for them."""

@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 from msgspec import Meta, Struct, convert, field
 
 NOT_BLANK = r"[^\s\u001c-\u001f\u0085\u00ad\u200b-\u200f\u2060\ufeff]"
-
-LARGEST = 10**15
-"""The largest whole number and amount that a row may hold."""
-
+LARGEST = 10**15  # the largest whole number and amount that a row may hold
 NonEmpty = Annotated[str, Meta(min_length=1)]
 Fraction = Annotated[float, Meta(ge=0, le=1)]
 Amount = Annotated[float, Meta(ge=0, le=LARGEST)]

@@ -151,8 +151,7 @@ class _NoObjects:
         return dict.fromkeys(object_ids, b"")
 
 
-NOTHING = CommitTree(_NoObjects(), "")
-"""The state before the first commit."""
+NOTHING = CommitTree(_NoObjects(), "")  # the state before the first commit
 
 
 class IsFolder(InputError):

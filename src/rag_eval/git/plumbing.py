@@ -32,8 +32,7 @@ _ENVIRONMENT = {
 }
 # Where git is installed: first the systems' standard folders.
 _SYSTEM_GITS = ("/usr/bin/git", "/usr/local/bin/git", "/opt/homebrew/bin/git")
-MOST_SECONDS = 30.0
-"""What git may take in a folder that others may have prepared."""
+MOST_SECONDS = 30.0  # what git may take in a folder that others may have prepared
 _STAGED = ("--cached", "--ita-invisible-in-index", "--name-only", "-z")
 _DAY = 86_400
 _OTHER_GIT = "Put the git of this system on the PATH first: on Windows, not that of Cygwin or MSYS."

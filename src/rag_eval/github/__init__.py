@@ -22,13 +22,8 @@ from rag_eval.github.http_client import Network as Network
 from rag_eval.gold.signoff_identity import Authorship, Review
 
 T = TypeVar("T")
-
-BOT = "github-actions[bot]"
-"""The login that writes with a workflow's own token."""
-
-MOST_COMMITS = 250
-"""GitHub lists no more commits of a pull request than these."""
-
+BOT = "github-actions[bot]"  # the login that writes with a workflow's own token
+MOST_COMMITS = 250  # GitHub lists no more commits of a pull request than these
 _PER_PAGE, _MOST_PAGES = 100, 300
 _MOST_BLOBS = 500
 _RAW, _SHA = "application/vnd.github.raw+json", "application/vnd.github.sha"
@@ -40,8 +35,7 @@ _SURPRISE = "Check if a proxy changed it."
 _ZONES = tuple(
     f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}{abs(minutes) % 60:02}" for minutes in range(-720, 841, 15)
 )
-_LONG, _TOO_LONG = 1 << 13, 1 << 20
-"""Characters of a message from which on only pairs of one zone are tried, and none."""
+_LONG, _TOO_LONG = 1 << 13, 1 << 20  # characters of a message from which on only pairs of one zone are tried, and none
 
 
 class Comment(NamedTuple):

@@ -27,12 +27,9 @@ T = TypeVar("T")
 
 PATIENCE = 300.0
 """Seconds that one ``GitHub`` takes in all, for answers and for faults to pass: no job should hang for a comment."""
-MOST_BYTES = 128 << 20
-"""What one answer may hold; GitHub gives no file of more than 100 MB."""
-
+MOST_BYTES = 128 << 20  # what one answer may hold; GitHub gives no file of more than 100 MB
 JSON = "application/vnd.github+json"
-GRAPHQL = "/graphql"
-"""The path of the other API. On Enterprise Server it is next to ``/api/v3``, not below it."""
+GRAPHQL = "/graphql"  # the path of the other API. On Enterprise Server it is next to ``/api/v3``, not below it
 _MAX_ATTEMPTS, _MOST_REDIRECTS = 6, 3
 _CONNECT_SECONDS = 5.0
 _OUTAGE = 60.0

@@ -28,15 +28,9 @@ from rag_eval.rendering.ci_formats import in_repository
 Action = Literal["created", "updated", "unchanged", "skipped"]
 
 Mode = Literal["always", "on-change", "on-failure", "off"]
-MODES: tuple[Mode, ...] = get_args(Mode)
-"""When to write the comment."""
-
-MOST_CHARACTERS = 65_536
-"""What GitHub takes as the body of a comment, in characters, the marker included."""
-
-DEFAULT_COMMENT_ID = "rag-eval"
-"""The comment-id where none is set and no working directory tells several uses apart."""
-
+MODES: tuple[Mode, ...] = get_args(Mode)  # when to write the comment
+MOST_CHARACTERS = 65_536  # what GitHub takes as the body of a comment, in characters, the marker included
+DEFAULT_COMMENT_ID = "rag-eval"  # the comment-id where none is set and no working directory tells several uses apart
 _LONGEST_ID = 100
 INVALID_ID = f"is not valid. Use 1 to {_LONGEST_ID} printable characters."
 _MARKER = re.compile(
@@ -49,20 +43,15 @@ _RUN = r"run [0-9]+"
 _LAST = re.compile(rf"\n\nCommit `[0-9A-Za-z]{{1,7}}`(?: · (?:{_RUN}|\[{_RUN}\]\([^\s()<>]+\)))?\s*\Z", re.ASCII)
 _ADDRESS = re.compile(r"https?://[\w.:-]+(?:/[\w.-]+)+", re.ASCII)
 _FAILED = "another use in this run, which failed,"
-LIMITS = Limits(whole_mib=64, depth=16)
-"""A report of 10,000 questions has about a fifth of that."""
+LIMITS = Limits(whole_mib=64, depth=16)  # a report of 10,000 questions has about a fifth of that
 ROOM = MOST_CHARACTERS - 2_500
 """For the report in a comment: before it are a heading and an id of 100 letters, each up to twelve characters long."""
 _ANEW = "Write it again with rag-eval score."
 NO_REPORT = "The run of the pull request uploaded no report. Its log and its summary show why"
 _ONLY = "The figures come from the run of the pull request. The gates were judged again from them."
-
-MOST_CHECK_NOTES = 500
-"""Annotations of a check run; GitHub takes more, and nobody reads them."""
-MOST_CHECK_CHARACTERS = 65_535
-"""What GitHub takes as the summary of a check run."""
-_BATCH = 50
-"""Annotations of a check run that GitHub takes in one request."""
+MOST_CHECK_NOTES = 500  # annotations of a check run; GitHub takes more, and nobody reads them
+MOST_CHECK_CHARACTERS = 65_535  # what GitHub takes as the summary of a check run
+_BATCH = 50  # annotations of a check run that GitHub takes in one request
 LONGEST_MESSAGE = 4000
 _LONGEST_TITLE = 200
 

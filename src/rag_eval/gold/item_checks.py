@@ -29,9 +29,7 @@ INVISIBLE = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060
 _TYPED = {"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "‐": "-", "‑": "-", "−": "-", "…": "..."}
 TYPOGRAPHIC = re.compile(f"[{''.join(_TYPED)}\ufb00-\ufb06]")
 _PLAIN = str.maketrans({**_TYPED, **dict.fromkeys("*_`", "")})
-SHARED = 4, 5
-"""Of all distinct words of two near-duplicates, so many are in both: four in five."""
-
+SHARED = 4, 5  # of all distinct words of two near-duplicates, so many are in both: four in five
 _STEM = 5
 _FILLERS = frozenset(
     (

@@ -25,13 +25,11 @@ from rag_eval.metrics import Measure, measure
 from rag_eval.scoring.aggregations import FOLDS
 from rag_eval.stats.tally import Value, as_fraction, tally
 
-_GIVEN = frozenset({"trace.citations", "trace.chunks.text", "trace.scope"})
-"""Fields that the ideal trace has."""
+_GIVEN = frozenset({"trace.citations", "trace.chunks.text", "trace.scope"})  # fields that the ideal trace has
 _OTHERS = (Chunk("any", ""), Chunk("any other", ""))
 """Chunks behind what is relevant: some metrics are about what several of them have in common."""
 LEAST_SHARE = Fraction(1, 10)
-LEAST_ITEMS, LEAST_SLICE = 10, 20
-"""A smaller set, or a smaller slice of it, is not asked for balance."""
+LEAST_ITEMS, LEAST_SLICE = 10, 20  # a smaller set, or a smaller slice of it, is not asked for balance
 _FEWEST_CLUSTERS, _CORRELATION, _DESIGN_EFFECT = 10, 0.2, 1.3
 
 _BALANCE = {

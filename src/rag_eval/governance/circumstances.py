@@ -28,8 +28,7 @@ from rag_eval.run.scored_run import rescore
 _NAMED, _VERDICTS_NAMED = 5, 3
 _ONLY = "Name the file only in the gates file."
 _ACTION_FILES = ("action.yml", "action.yaml")
-USUAL = {"gold": DEFAULT_GOLD, "trace": DEFAULT_TRACE}
-"""The files that a gates file means without a path."""
+USUAL = {"gold": DEFAULT_GOLD, "trace": DEFAULT_TRACE}  # the files that a gates file means without a path
 
 
 def same_meaning(base: Policy, head: Policy) -> bool:

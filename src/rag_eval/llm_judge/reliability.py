@@ -28,8 +28,7 @@ from rag_eval.stats.agreement import (
 from rag_eval.stats.intervals import CONFIDENCE, clopper_pearson
 
 Row = dict[str, Any]
-FEW = 10
-"""With fewer answers on one side of the cut, kappa and AUROC depend on a handful of answers."""
+FEW = 10  # with fewer answers on one side of the cut, kappa and AUROC depend on a handful of answers
 _ROUNDING, _SHOWN, _NORMAL = 1e-12, 5, 1.96
 
 

@@ -11,8 +11,7 @@ from rag_eval.readers import strict_json
 from rag_eval.readers.problems import Contract, whole
 from rag_eval.readers.source import Digest, Reader
 
-LEAST_COMMIT = 7
-"""Characters of a commit id in run.json."""
+LEAST_COMMIT = 7  # characters of a commit id in run.json
 _COUNTS = ("documents", "documents_without_chunks", "chunks_attempted", "chunks_embedded", "chunks_skipped")
 _DASH_OR_BLANK = re.compile(r"[\s-]")
 

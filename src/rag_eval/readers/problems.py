@@ -127,16 +127,14 @@ class SchemaError(Struct, frozen=True):
     path: tuple[str | int, ...] = ()
 
 
-EXTRA = "additionalProperties"
-"""The keyword of a schema that refuses unknown keys."""
+EXTRA = "additionalProperties"  # the keyword of a schema that refuses unknown keys
 _BY_HAND = ("/gold.schema.json", "/gold-array.schema.json", "/eval-gates.schema.json", "/rag-server-golden.schema.json")
 """Schemas of files that people write: an example of a missing field helps them."""
 _OF_ANSWERS = frozenset(("gold_claim_substr", "gold_citations"))
 _OTHER_EVIDENCE = frozenset(("supports", "sections", "relevant_docs", "doc_grades"))
 _LONGEST_EXAMPLE = 60
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./=-]*")  # a text that YAML needs no quotes for
-_MOST = 1000
-"""Errors of one value that are looked at: a hundred are shown."""
+_MOST = 1000  # errors of one value that are looked at: a hundred are shown
 
 
 @cache

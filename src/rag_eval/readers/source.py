@@ -78,8 +78,7 @@ class Reader(NamedTuple):
     root: str | None = None
     contents: Mapping[str, bytes] = {}
     """Bytes that are read in place of the files of these names: those of another commit."""
-    urls: bool = False
-    """Whether a path may be the URL of a file in an object store."""
+    urls: bool = False  # whether a path may be the URL of a file in an object store
 
     def silent(self) -> Reader:
         """Return the same reader with a ledger of its own, for reading that reports nothing."""

@@ -29,9 +29,7 @@ except ImportError as error:
     raise ImportError('llama-index-core is not installed: pip install "rag-eval-action[llama-index]"') from error
 
 _log = logging.getLogger(__name__)
-
-Done = Callable[[str, str], None]
-"""Called with the answer and the error of a query, empty if there is none."""
+Done = Callable[[str, str], None]  # called with the answer and the error of a query, empty if there is none
 
 
 class QueryHandler(BaseEventHandler):  # type: ignore[misc]
