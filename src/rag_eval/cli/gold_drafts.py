@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import zip_longest
 from operator import itemgetter
@@ -117,7 +116,9 @@ def run_draft(args: Namespace) -> int:
                 seen.add(question)
                 strata.setdefault(_field(row, args.by) if args.by else kind, []).append(draft(trace, kind))
     reader.ledger.stop_on_problems()
-    drafts = sampled(strata, args.sample, args.seed)
+    # From each stratum in turn; the order of the traces does not matter.
+    queues = [hash_order(rows, itemgetter("qid"), f"{args.seed}:") for _, rows in sorted(strata.items())]
+    drafts = [row for turn in zip_longest(*queues) for row in turn if row is not None][: args.sample or None]
     write_rows(args.drafts, [*known, *drafts])
     counts = _counted(Counter(row["draft"] for row in drafts))
     made = f"{quantity(len(drafts), 'new draft')}{f' ({counts})' if counts else ''}"
@@ -169,12 +170,6 @@ def draft(trace: Trace, kind: str) -> Row:
         "cited": list(trace.citations or ()),
         "retrieved": chunks or [{"id": name} for name in trace.retrieved[:_CHUNKS]],
     }
-
-
-def sampled(strata: Mapping[str, Sequence[Row]], size: int, seed: int) -> list[Row]:
-    """Draw up to ``size`` drafts, from each stratum in turn; the order of the traces does not matter."""
-    queues = [hash_order(rows, itemgetter("qid"), f"{seed}:") for _, rows in sorted(strata.items())]
-    return [row for turn in zip_longest(*queues) for row in turn if row is not None][: size or None]
 
 
 def add_review_arguments(parser: Parser) -> None:

@@ -166,23 +166,17 @@ class HttpSystem(System):
         self._client.close()
 
 
-def _words(command: str) -> list[str]:
-    """Return the words of a command; raise UsageError if it has none, or a quote that is not closed."""
-    fix = "Write: --exec 'python answer.py'"
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise UsageError(f"--exec {command} is not a command: {str(error).lower()}. {fix}") from None
-    if not words:
-        raise UsageError(f"--exec names no command. {fix}")
-    return words
-
-
 class CommandSystem(System):
     """Long-lived processes: one JSON line in, one JSON line out. A thread takes an idle one or starts another."""
 
     def __init__(self, command: str, more: Mapping[str, Mapping[str, Any]]) -> None:
-        self._words = _words(command)
+        fix = "Write: --exec 'python answer.py'"
+        try:
+            self._words = shlex.split(command)
+        except ValueError as error:  # a quote that is not closed
+            raise UsageError(f"--exec {command} is not a command: {str(error).lower()}. {fix}") from None
+        if not self._words:
+            raise UsageError(f"--exec names no command. {fix}")
         stated = scalar_texts(more.get("env", {}), "env of the matrix")
         self._environment = {**os.environ, **filled(stated, {}, os.environ)}
         self._idle: queue.LifoQueue[tuple[subprocess.Popen[str], queue.Queue[str | None]]] = queue.LifoQueue()

@@ -172,10 +172,15 @@ class Http:
             answer = self._ask(request, url)
             if answer.status not in ((301, 302, 307, 308) if request.method == "GET" else (307, 308)):
                 return answer
-            url = _redirected(url, answer.headers.get("location", ""))
-            if not url:
+            try:
+                target = urlsplit(urljoin(url, answer.headers.get("location", "")))
+                is_same_host = _origin(target) == _origin(urlsplit(url))
+            except ValueError:  # no address
+                is_same_host = False
+            if not is_same_host:
                 fix = "Check the address of the API."
                 raise GitHubError(f"GitHub redirects to another host, which must not get the token. {fix}")
+            url = target.geturl()
         raise GitHubError("GitHub redirects in a loop. Check if the repository was renamed.")
 
     def _ask(self, request: Request, url: str) -> Response:
@@ -312,15 +317,6 @@ def _checked_address(api_url: str) -> str:
         pass
     shown = quoted(api_url.rpartition("@")[2])
     raise UsageError(f"{shown} is not the address of GitHub's API. Use the value of GITHUB_API_URL.")
-
-
-def _redirected(url: str, location: str) -> str:
-    """Return the target of a redirect from ``url``, empty if it is not an address of the same host."""
-    try:
-        target = urlsplit(urljoin(url, location))
-        return target.geturl() if _origin(target) == _origin(urlsplit(url)) else ""
-    except ValueError:
-        return ""
 
 
 def _origin(address: SplitResult) -> tuple[str, str | None, int | None]:

@@ -25,8 +25,6 @@ from rag_eval.readers.source import Reader
 from rag_eval.rendering import markdown
 from rag_eval.rendering.ci_formats import in_repository
 
-Action = Literal["created", "updated", "unchanged", "skipped"]
-
 Mode = Literal["always", "on-change", "on-failure", "off"]
 MODES: tuple[Mode, ...] = get_args(Mode)  # when to write the comment
 MOST_CHARACTERS = 65_536  # what GitHub takes as the body of a comment, in characters, the marker included
@@ -78,7 +76,7 @@ class Posted(NamedTuple):
     """
 
     url: str
-    action: Action
+    action: Literal["created", "updated", "unchanged", "skipped"]
     reason: str
     needs_attention: bool = False
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from rag_eval.common.json_schema import is_valid
@@ -26,6 +27,9 @@ def is_valid_field(name: str, value: Any) -> bool:
     """Return whether a record may have a value in one of its :data:`FIELDS`."""
     schema = load_schema("signoff")
     return is_valid(schema["properties"][name], value, schema)
+
+
+_qid = attrgetter("qid")
 
 
 class HashChange(NamedTuple):
@@ -92,10 +96,6 @@ class Record(NamedTuple):
         lines += ['"changes": [\n    ' + ",\n    ".join(map(_json, rows)) + "\n  ]"]
         lines += [f'"sig": {_json(self.sig)}'] if self.sig is not None else []
         return "{\n  " + ",\n  ".join(lines) + "\n}\n"
-
-
-def _qid(change: HashChange) -> str:
-    return change.qid
 
 
 def _json(value: Any) -> str:
