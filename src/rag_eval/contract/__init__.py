@@ -13,12 +13,9 @@ from typing import Any, NamedTuple
 from rag_eval.contract.records import Answer as Answer
 from rag_eval.contract.records import Attack as Attack
 from rag_eval.contract.records import Chunk as Chunk
-from rag_eval.contract.records import Fact as Fact
 from rag_eval.contract.records import Gold as Gold
 from rag_eval.contract.records import Guardrail as Guardrail
-from rag_eval.contract.records import Retrieval as Retrieval
 from rag_eval.contract.records import Scope as Scope
-from rag_eval.contract.records import Section as Section
 from rag_eval.contract.records import Support as Support
 from rag_eval.contract.records import Trace as Trace
 from rag_eval.contract.records import Usage as Usage
