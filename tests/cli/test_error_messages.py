@@ -115,3 +115,12 @@ def test_a_missing_field_of_a_file_that_people_write_has_an_example(command, pro
     assert 'Add the field, such as "gold_claim_substr": ["rejects null keys"]\n' in err
     (project / "report.json").write_text('{"format": 1}', "utf-8")
     assert "'verdict' is missing. Add the field.\n" in command("gate", "report.json")[2], "no person writes a report"
+
+
+def test_an_export_of_another_tool_hides_no_problems_of_the_file_before_it(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_rows(tmp_path / "gold.jsonl", [{"qid": f"Q{index}"} for index in range(103)])
+    write_rows(tmp_path / "samples.jsonl", [{"user_input": "q", "response": "a", "retrieved_contexts": ["x"]}])
+    code, _, err = command("validate", "--kind", "gold", "gold.jsonl", "samples.jsonl")
+    assert (code, "samples.jsonl: is an export of another tool" in err) == (2, True), err
+    assert err.splitlines()[-1] == "… and 78 more problems not shown.", err

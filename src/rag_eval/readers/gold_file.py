@@ -58,7 +58,7 @@ def _read(reader: Reader, path: str, golds: Iterable[Gold], make: Callable[[Gold
         from rag_eval.readers.import_inputs import export_problem
 
         if not is_folder(reader, path) and (export := export_problem(reader, path, "gold")):
-            ledger.replace(path, export)
+            ledger.replace(path, export, before)
     elif not items:
         hint = "Without questions every run would pass: write at least one item."
         ledger.problem(path, 0, "", "has no gold items", hint)

@@ -63,10 +63,10 @@ class ProblemCollector:
         else:
             self.problems.append(Problem(file, line, where, message, hint))
 
-    def replace(self, file: str, problem: Problem) -> None:
-        """Replace the problems of a file by one that explains them all."""
+    def replace(self, file: str, problem: Problem, before: int = 0) -> None:
+        """Replace the problems of a file by one that explains them all; there were ``before`` when it was opened."""
         self.problems = [*(known for known in self.problems if known.file != file), problem]
-        self.more = 0
+        self.more = max(0, before - SHOWN)
 
     def unknown_field(self, file: str, line: int, parent: str, field: str, fields: Iterable[str]) -> None:
         """Note the first row with a field that the contract lacks, with the known field of a similar name."""
