@@ -1117,15 +1117,3 @@ def test_a_path_with_backslashes_says_as_much_of_what_it_is(project, rag, monkey
     assert rag("validate", "eval\\gold.jsonl")[0] == 0  # on other systems that is a name like any other
     monkeypatch.setattr(os, "sep", "\\")
     assert rag("validate", "eval\\gold.jsonl")[0] == 2
-
-
-def test_gate_reads_a_report_with_the_old_name_of_a_regression(rag, tmp_path):
-    new = ROOT / "tests" / "expected" / "compared" / "report.json"
-    old = tmp_path / "report.json"
-    value = json.loads(new.read_text("utf-8"))
-    compared = [gate["comparison"] for gate in value["gates"] if gate["comparison"]]
-    for comparison in compared:
-        comparison["worsening"] = comparison.pop("regression")
-    old.write_text(json.dumps(value))
-    assert compared
-    assert rag("gate", old) == rag("gate", new)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from rag_eval.common.escaping import quoted
@@ -35,15 +34,10 @@ def read_json(reader: Reader, path: str, schema: str, digest: Digest | None = No
     return None if data is None else decode_exactly(reader, path, data, Contract(schema, reader.limits.depth))
 
 
-def decode_exactly(
-    reader: Reader, path: str, data: bytes, contract: Contract, renamed: Callable[[Any], Any] = lambda value: value
-) -> dict[str, Any] | None:
-    """Return the JSON object of ``data``, or None with the problems in the ledger.
-
-    ``renamed`` returns the decoded value with the current names of its fields.
-    """
+def decode_exactly(reader: Reader, path: str, data: bytes, contract: Contract) -> dict[str, Any] | None:
+    """Return the JSON object of ``data``, or None with the problems in the ledger."""
     try:
-        value = renamed(strict_json.parse(data, contract.depth))
+        value: dict[str, Any] = strict_json.parse(data, contract.depth)
     except strict_json.JsonError as error:
         reader.ledger.problem(path, error.line, error.where, error.message, error.hint)
         return None

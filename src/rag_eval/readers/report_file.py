@@ -47,7 +47,7 @@ def read_report(reader: Reader, path: str) -> Report | None:
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError, strict_json.JsonError):
         value = _by_parts(contract, data)
     if value is None:  # the exact reader reports the problem
-        value = decode_exactly(reader, path, data, contract, _with_current_names)
+        value = decode_exactly(reader, path, data, contract)
     return None if value is None else from_json(value)
 
 
@@ -59,7 +59,7 @@ def _by_parts(contract: Contract, data: bytes) -> dict[str, Any] | None:
     parts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     questions = parts.pop("questions", msgspec.Raw(b"null"))
     rest = b"{%s}" % b",".join([b"%s:%s" % (msgspec.json.encode(name), raw) for name, raw in parts.items()])
-    value = _with_current_names(strict_json.parse(rest, contract.depth))
+    value: dict[str, Any] = strict_json.parse(rest, contract.depth)
     if contract.faults({**value, "questions": []}):
         return None
     labels = [contract.schema["properties"]["questions"]["items"]["properties"][name]["enum"] for name in _LABELS]
@@ -101,16 +101,6 @@ def check_gates(path: str, report: Report, hint: str) -> None:
         if f"completeness.{name}" not in there:
             message = f"has no gate completeness.{name}, which every run has"
             raise InputError([Problem(path, 0, "/gates", message, hint)])
-
-
-def _with_current_names(value: Any) -> Any:
-    """Return a report with the current names of fields: before 1.0 the ``regression`` of a gate was ``worsening``."""
-    gates = value.get("gates") if isinstance(value, dict) else None
-    for gate in gates if isinstance(gates, list) else ():
-        comparison = gate.get("comparison") if isinstance(gate, dict) else None
-        if isinstance(comparison, dict) and "worsening" in comparison and "regression" not in comparison:
-            comparison["regression"] = comparison.pop("worsening")
-    return value
 
 
 def reports_in_folder(folder: str) -> StoredReports:
