@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.gates.questions import QuestionRow, impossible
-from rag_eval.rendering.data_formats import QuestionConverter
 from runs import question
 
 GOOD = {"precision": 1.0, "over_refusal": 0.0, "mrr": 0.5, "recall@5": 1.0, "latency_total_ms": 1e15, "of_later": -9.0}
@@ -30,7 +29,7 @@ BAD = [
 def cases(rows, read):
     made = [question(f"Q{at}")._replace(scores=row) for at, row in enumerate(rows)]
     rows = [msgspec.convert({**item._asdict(), "scores": dict(item.scores)}, QuestionRow) for item in made]
-    return QuestionConverter().convert(rows) if read else made
+    return [row.as_question() for row in rows] if read else made
 
 
 def shuffled():

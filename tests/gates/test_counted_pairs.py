@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from depth import examples
 from rag_eval.gates import regression
-from rag_eval.gates.questions import Layouts, Scores, distinct
+from rag_eval.gates.questions import Scores, are_shared, distinct
 from rag_eval.stats.paired import effects, mcnemar, sign_flip
 from runs import question
 from seams import Baseline, Completeness, Gate, RunEvidence, Statistics, folded
@@ -86,15 +86,17 @@ def test_the_effects_of_counted_pairs_are_those_of_the_list(pairs):
     assert sorted(effects(pairs).counts.elements()) == pytest.approx(plain_effects(pairs), abs=1e-11)
 
 
-@given(st.lists(st.tuples(st.none() | st.booleans(), st.sampled_from([None, 1.5, 2.5]), st.booleans()), max_size=20))
+@given(st.lists(st.tuples(st.none() | st.booleans(), st.sampled_from([None, 1.5, 2.5])), max_size=20))
 def test_cases_are_told_apart_by_what_they_do_not_share(found):
     shared = {score: (score,) for score, *_ in found}
-    layouts = {"chr": 0, "latency_total_ms": 1}, {"chr": 0, "mrr": 1}
-    cases = [Scores(layouts[other], shared[score], (ours,)) for score, ours, other in found]
-    at_hand = Layouts(cases)
-    assert (at_hand.shares("chr"), at_hand.shares("other")) == (True, True)
-    assert at_hand.shares("latency_total_ms") == all(other for *_, other in found)
-    for column in ("chr", "latency_total_ms", "mrr", "other"):
-        known, positions = distinct(cases, at_hand.shares(column))
-        assert [known[index].get(column) for index in positions] == [case.get(column) for case in cases]
-    assert not Layouts([*cases, {"chr": 0.0}]).shares("chr")
+    layout = {"chr": 0, "latency_total_ms": 1}
+    cases = [
+        question(f"Q{n}")._replace(scores=Scores(layout, shared[score], (ours,)))
+        for n, (score, ours) in enumerate(found)
+    ]
+    assert (are_shared(cases, "chr"), are_shared(cases, "other")) == (bool(cases), bool(cases))
+    assert not are_shared(cases, "latency_total_ms")
+    for column in ("chr", "latency_total_ms", "other"):
+        known, positions = distinct(cases, are_shared(cases, column))
+        assert [known[index].get(column) for index in positions] == [case.scores.get(column) for case in cases]
+    assert not are_shared([question("Q1", chr=0.0)], "chr")

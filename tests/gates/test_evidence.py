@@ -13,7 +13,6 @@ from statsmodels.stats.proportion import proportion_confint
 
 from rag_eval.gates.evidence import pair_cases
 from rag_eval.gates.questions import QuestionRow
-from rag_eval.rendering.data_formats import QuestionConverter
 from runs import evidence, question, questions
 from seams import enclosed, folded, measure
 
@@ -137,8 +136,8 @@ NAMES = ["precision", "over_refusal", "under_refusal", "mrr"]
 
 def read_back(cases):
     """The same cases as they are read of a report.json."""
-    rows = [msgspec.convert({**case._asdict(), "scores": dict(case.scores)}, QuestionRow) for case in cases]
-    return QuestionConverter().convert(rows)
+    rows = [{**case._asdict(), "scores": dict(case.scores)} for case in cases]
+    return [row.as_question() for row in msgspec.convert(rows, list[QuestionRow])]
 
 
 @given(

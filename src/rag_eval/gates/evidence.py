@@ -16,7 +16,7 @@ from operator import attrgetter, mul
 from typing import Any, NamedTuple
 
 from rag_eval.gates import MetricResult
-from rag_eval.gates.questions import CaseScores, Layouts, Question, distinct
+from rag_eval.gates.questions import CaseScores, Question, are_shared, distinct
 from rag_eval.gates.selection import clusters
 from rag_eval.metrics import Measure, measure
 from rag_eval.scoring import Completeness, aggregations
@@ -31,7 +31,7 @@ Pairs = Counter[Pair]
 Unit = tuple[tuple[Any, int], ...]
 ColumnScores = tuple[JsonScore | None, ...]
 CONFIDENCE = "0.95"
-_QID, _RUN, _SLICES, _SCORES = map(attrgetter, ("qid", "run", "slices", "scores"))
+_QID, _RUN, _SLICES = map(attrgetter, ("qid", "run", "slices"))
 _CASE, _GOLD = attrgetter("qid", "run"), attrgetter("qid", "gold_sha256")
 _ONE = 10**15  # sums of whole numbers are exact in any order, and quicker than exact sums of floats
 
@@ -73,7 +73,6 @@ class GroupedCases:
         order = sorted(range(len(cases)), key=names.__getitem__)  # usually in order, which is quick to check
         self._cases, self._cluster = [cases[index] for index in order], cluster
         self._sizes = [size for _, size in sorted(Counter(names).items())]
-        self._layouts = Layouts(map(_SCORES, cases))
         self._columns: dict[str, tuple[bool, ColumnScores]] = {}
         self._distinct: dict[bool, tuple[list[CaseScores], list[int]]] = {}
         self._positions: dict[bool, list[tuple[list[int], list[int]]]] = {}
@@ -88,9 +87,9 @@ class GroupedCases:
     def scores(self, column: str) -> tuple[bool, ColumnScores]:
         """Return the key on which a column's results depend, for the same cases."""
         if column not in self._columns:
-            shared = self._layouts.shares(column)
+            shared = are_shared(self._cases, column)
             if shared not in self._distinct:
-                self._distinct[shared] = distinct(list(map(_SCORES, self._cases)), shared)
+                self._distinct[shared] = distinct(self._cases, shared)
                 rest = iter(self._distinct[shared][1])
                 self._units[shared] = Counter([tuple(sorted(islice(rest, size))) for size in self._sizes])
             self._columns[column] = shared, tuple([scores.get(column) for scores in self._distinct[shared][0]])
@@ -195,7 +194,7 @@ class RunEvidence:
         self._columns: dict[tuple[str, str], Counter[JsonScore]] = counted
         self._pairs: dict[tuple[str, str], Pairs] = {}
         self._distinct: dict[tuple[str, bool], tuple[list[CaseScores], Counter[int]]] = {}
-        self._paired: dict[tuple[str, bool], tuple[list[list[CaseScores]], Counter[tuple[int, int]]]] = {}
+        self._paired: dict[tuple[str, tuple[bool, ...]], tuple[list[list[CaseScores]], Counter[tuple[int, int]]]] = {}
         self._grouped: dict[str, GroupedCases] = {}
         self._intervals: dict[tuple[Any, ...], Interval | None] = {}
         self._units: dict[tuple[str, str], Units | None] = {}
@@ -229,10 +228,6 @@ class RunEvidence:
             return ()
         now, before = (set(map(_RUN, side)) for side in self._both_sides)
         return tuple(sorted(run or "" for run in now - before))
-
-    @cached_property
-    def _layouts(self) -> list[Layouts]:
-        return [Layouts(map(_SCORES, side)) for side in self._both_sides]
 
     def present(self) -> set[str]:
         """Return the slices that some case of this run or of the baseline is in."""
@@ -304,10 +299,10 @@ class RunEvidence:
         """
         column = measure(name).column
         if (column, part) not in self._pairs:
-            shared = all(side.shares(column) for side in self._layouts)
+            shared = tuple([are_shared(side, column) for side in self._both_sides[::-1]])
             if (part, shared) not in self._paired:
                 cases = self._pairs_in(part)
-                sides = [distinct([pair[side].scores for pair in cases], shared) for side in (0, 1)]
+                sides = [distinct([pair[side] for pair in cases], shared[side]) for side in (0, 1)]
                 counts = Counter(zip(sides[0][1], sides[1][1], strict=True))
                 self._paired[part, shared] = [scores for scores, _ in sides], counts
             scores, counts = self._paired[part, shared]
@@ -359,9 +354,9 @@ class RunEvidence:
     def _column(self, name: str, part: str) -> Counter[JsonScore]:
         column = measure(name).column
         if (column, part) not in self._columns:
-            shared = self._layouts[0].shares(column)
+            shared = are_shared(self.questions, column)
             if (part, shared) not in self._distinct:
-                cases, positions = distinct(list(map(_SCORES, self._cases(part))), shared)
+                cases, positions = distinct(self._cases(part), shared)
                 self._distinct[part, shared] = cases, Counter(positions)
             cases, counts = self._distinct[part, shared]
             scores = weighted_counts([case.get(column) for case in cases], map(counts.__getitem__, range(len(cases))))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from operator import attrgetter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
+from msgspec.structs import astuple
 
 from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quoted
@@ -18,13 +17,10 @@ from rag_eval.stats.tally import JsonScore, Score, json_score
 T = TypeVar("T")
 CaseScores = Mapping[str, JsonScore]
 """The scores of a case by column."""
-Split = tuple[T, CaseScores]
 Row = Sequence[Score | None]
 """Scores by position, None where a metric does not apply."""
 MOST = 1e15
 """No dollars, milliseconds or tokens are greater; sums of so many questions stay finite below it."""
-_REMEMBERED = 20_000
-_POSITIONS, _SHARED_SCORES = map(attrgetter, ("positions", "shared_scores"))
 
 
 class Scores(CaseScores):
@@ -65,59 +61,19 @@ class Scores(CaseScores):
 
     def as_dict(self) -> dict[str, JsonScore]:
         """Return the scores of all columns that apply."""
-        return self.converted((*self.shared_scores, *self.case_scores))
-
-    def converted(self, scores: Row, begin: int = 0) -> dict[str, JsonScore]:
-        """Return the scores that apply by column, the first of them in the column at ``begin``."""
-        columns = islice(self.positions, begin, None)
-        applying = zip(columns, scores, strict=False)
+        applying = zip(self.positions, (*self.shared_scores, *self.case_scores), strict=True)
         return {column: json_score(score) for column, score in applying if score is not None}
 
 
-def score_splitter(convert: Callable[[CaseScores], T]) -> Callable[[CaseScores], Split[T]]:
-    """Return a function that splits the scores of a case: ``convert`` of those that cases share, and the others.
-
-    Shared scores are converted once. The cases must stay in memory, because an id distinguishes them.
-    """
-    known: dict[tuple[int, int], T] = {}
-
-    def split(case: CaseScores) -> Split[T]:
-        if not isinstance(case, Scores):
-            return convert({}), case
-        key = id(case.positions), id(case.shared_scores)
-        if key not in known:
-            if len(known) >= _REMEMBERED:
-                known.clear()
-            known[key] = convert(case.converted(case.shared_scores))
-        return known[key], case.converted(case.case_scores, len(case.shared_scores))
-
-    return split
-
-
-class Layouts:
-    """The storage layouts of some cases' scores."""
-
-    def __init__(self, cases: Iterable[CaseScores]) -> None:
-        scores = list({id(case): case for case in cases}.values())
-        self._plain = not set(map(type, scores)) <= {Scores}
-        # Cases of one layout share their positions: one of them gives the number of shared scores.
-        self._known = [] if self._plain else list({id(_POSITIONS(score)): score for score in scores}.values())
-
-    def shares(self, column: str) -> bool:
-        """Return whether cases with equal shared scores have equal scores in a column."""
-        return not self._plain and all(
-            _POSITIONS(item).get(column, -1) < len(_SHARED_SCORES(item)) for item in self._known
-        )
-
-
-def distinct(cases: Sequence[CaseScores], shared: bool) -> tuple[list[CaseScores], list[int]]:
+def distinct(cases: Sequence[Question], shared: bool) -> tuple[list[CaseScores], list[int]]:
     """Return the distinct scores of cases, and the index among them for each case.
 
     Objects are compared by identity, because millions of cases share few. With ``shared``, cases with the same shared
     scores count as equal.
     """
-    keys = list(map(id, map(_SHARED_SCORES, cases) if shared else cases))
-    known = dict(zip(keys, cases, strict=True))
+    scores = [case.scores for case in cases]
+    keys = [id(score.shared_scores) if shared else id(score) for score in scores]  # type: ignore[attr-defined]
+    known = dict(zip(keys, scores, strict=True))
     positions = {key: index for index, key in enumerate(known)}
     return list(known.values()), list(map(positions.__getitem__, keys))
 
@@ -140,6 +96,12 @@ class Question(NamedTuple):
     trace_line: int
     gold_sha256: str = ""
     slices: tuple[str, ...] = ()
+
+
+def are_shared(cases: Sequence[Question], column: str) -> bool:
+    """Return whether cases of a run with equal shared scores have equal scores in a column."""
+    first = cases[0].scores if cases else None  # all cases of a run are stored alike
+    return isinstance(first, Scores) and first.positions.get(column, -1) < len(first.shared_scores)
 
 
 class QuestionList(tuple[Question, ...]):
@@ -171,18 +133,18 @@ class QuestionRow(Struct, gc=False, forbid_unknown_fields=True):
     gold_sha256: str
     slices: tuple[str, ...]
 
+    def as_question(self) -> Question:
+        """Return the question; a report of another program may have 3.0 as a line."""
+        lines = int(self.gold_line), int(self.trace_line)
+        return Question(*astuple(self)[:7], *lines, *astuple(self)[9:])  # type: ignore[call-arg]
+
 
 def impossible(questions: Sequence[Question]) -> str:
     """Describe the first score that its metric cannot produce; return an empty text if every score is possible."""
-
-    def wrong_scores(scores: CaseScores) -> list[tuple[str, JsonScore]]:
-        return [(name, score) for name, score in scores.items() if not _fits(of_column(name), score)]
-
-    split = score_splitter(wrong_scores)
     for case in questions:
-        wrong, others = split(case.scores)
-        for name, score in wrong or wrong_scores(others):
-            return f"{quoted(case.qid, 40)} has an impossible score: {quoted(name, 40)} cannot be {quoted(score)}"
+        for name, score in case.scores.items():
+            if not _fits(of_column(name), score):
+                return f"{quoted(case.qid, 40)} has an impossible score: {quoted(name, 40)} cannot be {quoted(score)}"
     return ""
 
 

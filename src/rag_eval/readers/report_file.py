@@ -21,7 +21,7 @@ from rag_eval.readers import strict_json
 from rag_eval.readers.json_objects import decode_exactly
 from rag_eval.readers.problems import Contract, ProblemCollector
 from rag_eval.readers.source import Reader
-from rag_eval.rendering.data_formats import QuestionConverter, from_json
+from rag_eval.rendering.data_formats import from_json
 
 _BATCH = 1_000
 _LABELS = ("label", "coarse_label")
@@ -64,7 +64,6 @@ def _by_parts(contract: Contract, data: bytes) -> dict[str, Any] | None:
         return None
     labels = [contract.schema["properties"]["questions"]["items"]["properties"][name]["enum"] for name in _LABELS]
     entries, made = msgspec.json.decode(questions, type=list[msgspec.Raw]), list[Question]()
-    convert = QuestionConverter().convert
     decoder, quotes = msgspec.json.Decoder(list[QuestionRow]), rest.count(b'"') + len('""')
     for begin in range(0, len(entries), _BATCH):
         text = b"[%s]" % b",".join(map(bytes, entries[begin : begin + _BATCH]))
@@ -74,7 +73,7 @@ def _by_parts(contract: Contract, data: bytes) -> dict[str, Any] | None:
             return None
         if any([row.label not in labels[0] or row.coarse_label not in labels[1] for row in rows]):
             return None
-        made += convert(rows)
+        made += [row.as_question() for row in rows]
     # A repeated key lost its quotes.
     return {**value, "questions": made} if data.count(b'"') == quotes else None
 

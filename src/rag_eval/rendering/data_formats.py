@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
-from sys import intern
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -12,12 +11,8 @@ import msgspec
 
 from rag_eval.analysis import FORMAT, Report
 from rag_eval.common.escaping import as_objects, csv_text, json_source, spreadsheet
-from rag_eval.gates.questions import Question, QuestionList, QuestionRow, Scores, score_splitter
-from rag_eval.metrics import METRICS, column_of, of_column, single_score
-from rag_eval.stats.tally import JsonScore
-
-_SHARED = 20_000
-"""The number of different sets of shared scores that are remembered."""
+from rag_eval.gates.questions import Question, QuestionList, QuestionRow, Scores
+from rag_eval.metrics import METRICS, column_of, single_score
 
 
 def render_json(report: Report) -> str:
@@ -31,13 +26,8 @@ def render_json(report: Report) -> str:
 
 
 def _dumped(fields: dict[str, Any]) -> bytes:
-    split = score_splitter(dict)
-
-    def as_dict(scores: Any) -> dict[str, Any]:  # one after another while they are written: there may be many
-        shared, others = split(scores)
-        return {**shared, **others}
-
-    return msgspec.json.format(msgspec.json.encode(fields, enc_hook=as_dict), indent=2) + b"\n"
+    # The scores of cases become dicts one after another while they are written: there may be many.
+    return msgspec.json.format(msgspec.json.encode(fields, enc_hook=Scores.as_dict), indent=2) + b"\n"
 
 
 def _spelled(value: Any) -> Any:
@@ -57,54 +47,11 @@ def _fields(report: Report) -> dict[str, Any]:
     return {**head, **fields}
 
 
-class QuestionConverter:
-    """Makes cases of the questions of reports; equal values become one object, because there may be many."""
-
-    def __init__(self) -> None:
-        self._layouts: dict[tuple[str, ...], tuple[Mapping[str, int], list[int], list[int]]] = {}
-        self._shared: dict[tuple[Any, ...], tuple[JsonScore, ...]] = {}
-
-    def convert(self, rows: Sequence[QuestionRow]) -> list[Question]:
-        """Return the cases of questions."""
-        return [
-            Question(
-                row.qid,
-                row.run,
-                row.question,
-                row.answerable,
-                intern(row.label),
-                intern(row.coarse_label),
-                self._scores(row.scores),
-                int(row.gold_line),
-                int(row.trace_line),
-                row.gold_sha256,
-                row.slices,
-            )
-            for row in rows
-        ]
-
-    def _scores(self, scores: Mapping[str, JsonScore]) -> Scores:
-        """Return scores in their storage order: shared columns first, then the columns in which cases differ."""
-        names, values = tuple(scores), list(scores.values())
-        if names not in self._layouts:
-            # Cases with equal features have equal scores in these columns.
-            shares = [(metric := of_column(name)) is not None and metric.depends_on != "case" for name in names]
-            shared, other = ([index for index, share in enumerate(shares) if share is side] for side in (True, False))
-            order = {names[index]: position for position, index in enumerate((*shared, *other))}
-            self._layouts[names] = order, shared, other
-        positions, shared, other = self._layouts[names]
-        shared_scores = tuple([values[index] for index in shared])
-        if len(self._shared) > _SHARED:
-            self._shared.clear()
-        remembered = self._shared.setdefault((names, shared_scores), shared_scores)
-        return Scores(positions, remembered, tuple([values[index] for index in other]))
-
-
 def from_json(value: dict[str, Any]) -> Report:
-    """Return the report of a valid value; its questions may be converted already, by :class:`QuestionConverter`."""
+    """Return the report of a valid value; its questions may be converted already, from :class:`QuestionRow`."""
     questions = value["questions"]
     if questions and not isinstance(questions[0], Question):
-        questions = QuestionConverter().convert(msgspec.convert(questions, list[QuestionRow]))
+        questions = [row.as_question() for row in msgspec.convert(questions, list[QuestionRow])]
     fields = {name: part for name, part in value.items() if name not in ("format", "pass", "questions")}
     report: Report = _converted(Report, {**fields, "questions": QuestionList(questions)})
     return report
@@ -143,14 +90,9 @@ def render_csv(report: Report) -> str:
     flip = ["flip"] if report.baseline is not None else []
     slices = ["slices"] if any(question.slices for question in report.questions) else []
     columns = ["qid", "run", "question", "answerable", "label", "coarse_label", *flip, "gold_line", "trace_line"]
-    positions = {name: index for index, name in enumerate(names)}
-    split = score_splitter(lambda shared: [str(shared.get(name, "")) for name in names])
 
     def row(question: Question) -> list[object]:
-        shared, others = split(question.scores)
-        cells: list[object] = [*shared]
-        for name in others.keys() & positions:
-            cells[positions[name]] = single_score(name, others[name])
+        scores = question.scores
         return [
             *(spreadsheet(text) for text in (question.qid, question.run or "", question.question)),
             "true" if question.answerable else "false",
@@ -160,7 +102,7 @@ def render_csv(report: Report) -> str:
             question.gold_line,
             question.trace_line,
             *([spreadsheet("; ".join(question.slices))] if slices else []),
-            *cells,
+            *(single_score(name, scores[name]) if name in scores else "" for name in names),
         ]
 
     return csv_text([*columns, *slices, *names], map(row, report.questions))
