@@ -22,7 +22,6 @@ _FIELDS = dict(zip(Gold.__struct_fields__, Gold.__struct_encode_fields__, strict
 """The name in a file by the name in a record."""
 del _FIELDS["line"]
 _SEPARATELY = "Review the gold changes separately from the system."
-_REASON = "Keep the questions, or give the reason in the sign-off or the pull request."
 
 
 class GoldChange(NamedTuple):
@@ -124,7 +123,9 @@ def findings(
         if qids:
             are = quantity(len(qids), "question is", "questions are")
             why = why.format("it" if len(qids) == 1 else "them")
-            yield Finding(code, "warning", f"{are} removed from the gold: {_joined(qids)}; {why}", _REASON, file)
+            message = f"{are} removed from the gold: {_joined(qids)}; {why}"
+            fix = "Keep the questions, or give the reason in the sign-off or the pull request."
+            yield Finding(code, "warning", message, fix, file)
 
 
 def written_differently(
@@ -236,9 +237,8 @@ def lost_labels(
         named += [f"{qid} ({', '.join(lost)})"] if lost else []
     if named:
         message = f"{quantity(len(named), 'gold item loses', 'gold items lose')} labels: {_joined(named)}"
-        yield Finding(
-            "labels-removed", "warning", message, "Give the reason in the sign-off or the pull request.", file
-        )
+        fix = "Give the reason in the sign-off or the pull request."
+        yield Finding("labels-removed", "warning", message, fix, file)
 
 
 def _without_counts(gates: Iterable[str]) -> list[str]:

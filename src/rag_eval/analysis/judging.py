@@ -71,17 +71,6 @@ def judged_as_search(card: Scorecard, policy: Policy, context: Context) -> Score
     return card._replace(measures=measures, cases=card.cases.of_search())
 
 
-def _evidence_of(card: Scorecard, policy: Policy, context: Context) -> RunEvidence:
-    """Return the cases of a scorecard and the values of its metrics, with the baseline."""
-    questions = questions_of(card, context.hashes, context.fields)
-    contracts = {measure.name: contract(measure, policy) for measure in card.measures}
-    before, cluster = context.earlier.baseline if context.earlier else None, policy.statistics.cluster
-    tallies = card.tallies()
-    now = RunEvidence(questions, {}, card.completeness, contracts, before, cluster, tallies)
-    now.metrics = results_of(card.measures, tallies, context.about or {}, now)
-    return now
-
-
 def build_report(
     card: Scorecard,
     golds: Mapping[str, Gold],
@@ -91,7 +80,11 @@ def build_report(
 ) -> Report:
     """Return the report of a scorecard under a policy, with the findings of ``check`` about its cases."""
     card = judged_as_search(card, policy, context)
-    now = _evidence_of(card, policy, context)
+    questions, tallies = questions_of(card, context.hashes, context.fields), card.tallies()
+    contracts = {measure.name: contract(measure, policy) for measure in card.measures}
+    before, cluster = context.earlier.baseline if context.earlier else None, policy.statistics.cluster
+    now = RunEvidence(questions, {}, card.completeness, contracts, before, cluster, tallies)
+    now.metrics = results_of(card.measures, tallies, context.about or {}, now)
     findings: dict[object, Finding] = {}  # of two from the same integrity check, the first
     for finding in (
         *integrity.degenerate_findings(card.cases.outcome_counts, *(context.policies or [policy])),

@@ -246,11 +246,6 @@ def _among(old: Any, new: Any) -> Kind:
     return "looser" if before - after else "stricter" if after - before else "neutral"
 
 
-def _allowing(old: Any, new: Any) -> Kind:
-    """Classify a list of allowed values: an additional one is looser, a removed one stricter."""
-    return "looser" if new is not None else "stricter" if old is not None else "neutral"
-
-
 _JUDGING = ("gates", "completeness", "slices", "baseline", "statistics")
 """Keys that change what is asked of the values."""
 
@@ -281,7 +276,7 @@ RULES: Mapping[str, Rule] = {
     "integrity/*": _ordered("off", "warning", "error"),
     "signoff/require": _ordered("record", "review", "signature"),
     "signoff/four_eyes": _ordered(False, True),
-    "signoff/signers/**": _allowing,
+    "signoff/signers/**": lambda _old, new: "stricter" if new is None else "looser",
     "signoff/*": _always("looser"),
     "limits/*": _by_size(gt, absent="looser"),  # an absent limit has its default value; a lower one reads less
 }

@@ -24,7 +24,7 @@ from rag_eval.gates.questions import Question
 from rag_eval.gates.regression import compare_two_sided
 from rag_eval.metrics import METRICS, find, measure
 from rag_eval.scoring import Completeness, aggregations
-from rag_eval.stats.tally import DECIMALS, JsonScore
+from rag_eval.stats.tally import DECIMALS
 
 _LABELLED = "precision", "abstention_accuracy"
 """Metrics that depend on the same settings as labels: passing means the same if these have the same fingerprints."""
@@ -396,19 +396,15 @@ def _against(name: str, comparison: Comparison, evidence: RunEvidence) -> BaseDi
     steps: Counter[int] = Counter()
     for (a, b), count in evidence.pairs(name).items():
         if a is not None and b is not None:
-            step = _step(a, b) * sign
+            if isinstance(a, tuple) and isinstance(b, tuple):  # labelled: it should be high, or low
+                turned = a[1] != b[1]  # a turn of a conversation that is right in only one run
+                step = (1 if b[1] else -1) * (1 if turned else round(b[0] - a[0], DECIMALS))
+            else:
+                step = round(b - a, DECIMALS)  # type: ignore[operator]
+            step *= sign
             steps[(step > 0) - (step < 0)] += count
     tested = comparison.p, comparison.adjusted, comparison.result
     return BaseDifference(*comparison.change(better), *tested, steps[1], steps[-1], steps[0])
-
-
-def _step(before: JsonScore, after: JsonScore) -> float:
-    """Return the change of a case's score; higher is better for a labelled score that should be high."""
-    if isinstance(before, tuple) and isinstance(after, tuple):
-        if before[1] != after[1]:  # a turn of a conversation that is right in only one run
-            return 1 if after[1] else -1
-        return round(after[0] - before[0], DECIMALS) * (1 if after[1] else -1)
-    return round(after - before, DECIMALS)  # type: ignore[operator]
 
 
 def _standing(column: Column, base: Column, qids: Sequence[str], columns: Sequence[Column]) -> Standing:

@@ -50,16 +50,12 @@ WHOLE_RUN_CHECKS = tuple(
 )
 """Checks of all cases together: a part of the questions may look degenerate by chance."""
 
-_OF_INPUTS = (
-    "hidden-answers copied-answers flags-everything partly-measured stale-traces other-gold stale-verdict"
-    " missing-verdict changed-verdict ids-changed"
-).split()
-_DOUBTFUL = (
-    "answers-from-gold other-answer marked-refusals constant-measurements unchecked-answers vacuous-gold"
-).split()
+_ERRORS = "hidden-answers copied-answers flags-everything partly-measured stale-traces other-gold stale-verdict"
+_ERRORS += " missing-verdict changed-verdict ids-changed"
+_WARNINGS = "answers-from-gold other-answer marked-refusals constant-measurements unchecked-answers vacuous-gold"
 LEVELS: Mapping[str, str] = {
-    **dict.fromkeys((*WHOLE_RUN_CHECKS, *_OF_INPUTS), "error"),
-    **dict.fromkeys(_DOUBTFUL, "warning"),
+    **dict.fromkeys((*WHOLE_RUN_CHECKS, *_ERRORS.split()), "error"),
+    **dict.fromkeys(_WARNINGS.split(), "warning"),
     "injected-instructions": "off",
 }
 """The default severity of each finding; ``integrity`` in eval-gates.yml may set another."""

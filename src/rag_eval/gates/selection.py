@@ -15,7 +15,6 @@ from rag_eval.metrics import Measure, measures, perspectives_of
 from rag_eval.stats.sampling import hash_order, proportional_counts
 
 DEFAULT_CUTOFFS = (1, 3, 5, 10)
-SMOKE = "smoke"
 _SUITE = re.compile("smoke(?::([1-9][0-9]{0,5}))?", re.ASCII)
 _USUAL_SIZE = 50
 FIELDS = tuple(
@@ -26,7 +25,6 @@ FIELDS = tuple(
 
 ``doc_type`` is the ending of the gold's documents: ``md``, ``pdf``. ``document`` is the one of the first gold citation.
 """
-ANY = "*"
 _ENDING = re.compile(r"[^./\\]\.([a-zA-Z][a-zA-Z0-9]{0,9})$")
 
 
@@ -68,7 +66,7 @@ def in_suite(golds: Mapping[str, Gold], suite: str) -> Mapping[str, Gold]:
     named = _SUITE.fullmatch(suite)
     if named is None:
         return golds
-    tagged = () if named[1] else tuple(qid for qid, gold in golds.items() if SMOKE in (gold.tags or ()))
+    tagged = () if named[1] else tuple(qid for qid, gold in golds.items() if "smoke" in (gold.tags or ()))
     chosen = frozenset(tagged or sample(golds.values(), int(named[1] or _USUAL_SIZE)))
     return {qid: gold for qid, gold in golds.items() if qid in chosen}
 
@@ -157,7 +155,7 @@ def expand_slice(pattern: str, present: Iterable[str]) -> list[str]:
     Without any the pattern itself is returned. No case is in it, so its gates have no data, but they do not disappear.
     """
     field, _, value = pattern.partition("=")
-    if value != ANY:
+    if value != "*":
         return [pattern]
     return sorted({name for name in present if name.startswith(f"{field}=")}) or [pattern]
 

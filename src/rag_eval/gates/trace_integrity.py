@@ -79,15 +79,14 @@ def hidden_support(answers: Sequence[Case]) -> Iterator[Finding]:
 
 def hidden_refusals(refusals: Sequence[Case]) -> Iterator[Finding]:
     """Find refusals that refuse only in text that HTML and Markdown do not show: readers see an answer, or nothing."""
-    worded = (case for case in refusals if case.claim and not (case.is_refusal_token or case.blocked))
-    unseen = [case.gold.qid for case in worded if not case.trace.abstained and not _is_seen_refusal(case)]
+    unseen = []
+    for case in refusals:
+        if case.claim and not (case.is_refusal_token or case.blocked or case.trace.abstained):
+            is_phrase_seen = any(is_shown(phrase, case.claim.lower()) for phrase in case.settings.phrases)
+            is_seen = is_phrase_seen or refused_in_words(_shown(case), case.settings)
+            unseen += [] if is_seen else [case.gold.qid]
     what = f"refusals refuse only where {_UNSEEN}"
     return _of_a_tenth(unseen, refusals, Finding("hidden-answers", "error", what, "Write the refusal as plain text."))
-
-
-def _is_seen_refusal(case: Case) -> bool:
-    is_phrase_seen = any(is_shown(phrase, case.claim.lower()) for phrase in case.settings.phrases)
-    return is_phrase_seen or refused_in_words(_shown(case), case.settings)
 
 
 def constant_answers(answers: Sequence[Case]) -> Iterator[Finding]:
@@ -294,7 +293,7 @@ def _is_another_answer(case: Case) -> bool:
     scored, other = set(tokens(case.claim)), set(tokens(text))
     differs = len(scored & other) < HALF * min(len(scored), len(other))
     if case.refused:  # systems also replace the words of a refusal with the token
-        return differs and _states_fact(text, case) and not refused_in_words(text, _with_builtin(case.settings))
+        return differs and _states_fact(text, case) and not refused_in_words(text, case.settings._replace(builtin=True))
     expected = case.gold.substrings
     only_here = holds_any(expected, case.claim.lower()) and not holds_any(expected, text.lower())
     return differs or (only_here and not other <= scored)
@@ -315,7 +314,7 @@ def marked_refusals(refusals: Sequence[Case], settings: Settings) -> Iterator[Fi
     marked = [case for case in worded if case.trace.abstained]
     if len(marked) < FEWEST_CASES:
         return
-    builtin = _with_builtin(settings)
+    builtin = settings._replace(builtin=True)
     texts = [(_shown(case), case) for case in marked]
     answers = [case for text, case in texts if _states_fact(text, case) and not refused_in_words(text, builtin)]
     if len(answers) >= max(FEWEST_CASES, HALF * len(marked)):
@@ -324,10 +323,6 @@ def marked_refusals(refusals: Sequence[Case], settings: Settings) -> Iterator[Fi
         fix = "Set abstained only for refusals: users get these answers, and no metric of answers counts them."
         fix += " If a text does refuse, such as a handover, write a part of it into refusal.phrases of the gates file."
         yield Finding("marked-refusals", "error", message, fix)
-
-
-def _with_builtin(settings: Settings) -> Settings:
-    return settings._replace(builtin=True)
 
 
 def _states_fact(text: str, case: Case) -> bool:

@@ -24,9 +24,6 @@ index_metric = partial(
 )
 
 
-_UNSURE = 0.5
-
-
 @pipeline_metric("questions with an expected outcome", needs="gold.expected_outcome")
 def outcome_match(case: Case) -> bool | None:
     """Share of questions with the expected outcome. The outcome is the first of these that applies. blocked: the flag guardrail_blocked. no_results: the flag no_context, or nothing retrieved without an error. uncertain: the flag uncertain, or a confidence below 0.5. success: a citation. failed: anything else, also a missing trace or an error without an answer."""  # noqa: E501
@@ -94,7 +91,7 @@ def outcome(case: Case) -> str:
         return "no_results"
     if case.missing or case.errored:
         return "failed"
-    if "uncertain" in flags or (trace.confidence is not None and trace.confidence < _UNSURE):
+    if "uncertain" in flags or (trace.confidence is not None and trace.confidence < 0.5):
         return "uncertain"
     return "success" if case.cites else "failed"
 

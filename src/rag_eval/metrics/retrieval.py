@@ -6,7 +6,6 @@ Answerable items only. Repeated ids count once, at their first place. With uniqu
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import fsum, log2
 from typing import Any
 
@@ -143,7 +142,7 @@ def ndcg(case: Case, k: int) -> float | None:
     if not ranking.ideal:
         return 0.0
     gained = fsum([gain / log2(rank + 1) for rank, gain in ranking.gains if rank <= k])
-    return gained / _ideal_gain(ranking.ideal[:k])
+    return gained / fsum([gain / log2(rank + 1) for rank, gain in enumerate(ranking.ideal[:k], 1)])
 
 
 _HOPS: dict[str, Any] = {"source": "rag-eval", "needs": "trace.retrievals", "settings": "retrieval"}
@@ -197,8 +196,3 @@ def _ratio(part: int, whole: int) -> Ratio:
 
 def _within(ranks: tuple[int, ...], k: int) -> int:
     return sum([rank <= k for rank in ranks])
-
-
-@lru_cache(maxsize=4096)
-def _ideal_gain(gains: tuple[int, ...]) -> float:
-    return fsum([gain / log2(rank + 1) for rank, gain in enumerate(gains, 1)])

@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_eval import __version__
 from rag_eval.analysis.history import AllOfK, Repeats
-from rag_eval.analysis.runs import BaseDifference, Cell, Front, Row, SideBySide, Spread, Standing
+from rag_eval.analysis.runs import Cell, Front, Row, SideBySide, Spread, Standing
 from rag_eval.analysis.sensitivity import Move, Probe, Probed, Rate
 from rag_eval.common.escaping import csv_text, json_text, quantity, some, spreadsheet
 from rag_eval.gates import SPENDING
@@ -156,7 +156,11 @@ def _differences(comparison: SideBySide, index: int, run: Standing, formatter: T
     for row in comparison.metrics:
         item = row.cells[index].against
         if item and (item.wins or item.losses or item.difference):
-            rows.append([_metric(row, formatter), *_difference(comparison, row, item)])
+            ends = (None if end is None else format_signed(end, row.name) for end in (item.low, item.high))
+            change = format_signed(item.difference, row.name), format_range(*ends)
+            ps = (format_probability(p, comparison.alpha) for p in (item.p, item.adjusted))
+            cases = map(str, (item.wins, item.losses, item.ties))
+            rows.append([_metric(row, formatter), *change, *ps, *cases, item.result])
             if item.result in ("better", "worse") and (item.low or 0) <= 0 <= (item.high or 0):
                 wide.append(row.name)
         elif item:
@@ -180,18 +184,6 @@ def _differences(comparison: SideBySide, index: int, run: Standing, formatter: T
         counts = f"{broken} newly broken, {len(run.flips) - broken} newly fixed."
         blocks += [*remarks([counts, *cut]), table]
     return Section(title, blocks)
-
-
-def _difference(comparison: SideBySide, row: Row, against: BaseDifference) -> list[str]:
-    """Return the cells under :data:`_COLUMNS`."""
-    return [
-        format_signed(against.difference, row.name),
-        format_range(*(None if end is None else format_signed(end, row.name) for end in (against.low, against.high))),
-        format_probability(against.p, comparison.alpha),
-        format_probability(against.adjusted, comparison.alpha),
-        *map(str, (against.wins, against.losses, against.ties)),
-        against.result,
-    ]
 
 
 def _score(comparison: SideBySide, names: Sequence[str], formatter: TextFormatter) -> Section:
@@ -258,7 +250,6 @@ def render_probe(probe: Probe, form: str) -> str:
     if form == "json":
         kinds = [{**kind._asdict(), "passes": kind.passes} for kind in probe.kinds]
         return json_text({**probe._asdict(), "kinds": kinds, "idle": probe.idle})
-
     return write_page(form, lambda formatter: _probe_sections(probe, partial(formatter.code, limit=_GATE)))
 
 

@@ -17,7 +17,11 @@ from rag_eval.metrics import METRICS, column_of, single_score
 
 def render_json(report: Report) -> str:
     """Return the JSON text of ``schemas/report.schema.json``, two spaces for each level."""
-    fields = _fields(report)
+    questions = [question._asdict() for question in report.questions]  # their scores stay as they are stored
+    parts = report._asdict().items()
+    fields = {name: questions if name == "questions" else as_objects(part) for name, part in parts}
+    head = {"format": FORMAT, "version": fields.pop("version"), "verdict": fields.pop("verdict"), "pass": report.passed}
+    fields = {**head, **fields}
     try:
         data = _dumped(fields)
     except UnicodeEncodeError:  # a path that is not UTF-8; content of files was read strictly
@@ -37,14 +41,6 @@ def _spelled(value: Any) -> Any:
     if isinstance(value, dict):
         return {_spelled(name): _spelled(item) for name, item in value.items()}
     return [_spelled(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _fields(report: Report) -> dict[str, Any]:
-    """Return the report as plain values; the scores of its cases stay as they are stored."""
-    questions = [question._asdict() for question in report.questions]
-    fields = {name: questions if name == "questions" else as_objects(part) for name, part in report._asdict().items()}
-    head = {"format": FORMAT, "version": fields.pop("version"), "verdict": fields.pop("verdict"), "pass": report.passed}
-    return {**head, **fields}
 
 
 def from_json(value: dict[str, Any]) -> Report:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -37,7 +37,6 @@ from rag_eval.rendering.document import (
 )
 from rag_eval.stats.tally import as_fraction, round_for_display
 
-Deltas = Mapping[tuple[str, str, str], str]
 _WHY = 120  # characters of the reason why a gate has no data
 _TOKEN = re.compile("[a-z]+[0-9]*")
 _ABBREVIATIONS = {
@@ -340,11 +339,10 @@ def format_estimate(gate: GateResult) -> str:
 
 def format_change(gate: GateResult) -> str:
     """Return the change of a value against the baseline, ``−0.033 (−0.08 to 0.01)``; empty without a comparison."""
-    comparison = gate.comparison
-    if comparison is None or comparison.regression is None:
+    if gate.comparison is None or (regression := gate.comparison.regression) is None:
         return ""
-    up = (comparison.regression > 0) == (gate.direction == "max_rise")
-    size_text = f"{'+' if up else '−'}{_format_size(gate)}" if comparison.regression else _format_size(gate)
+    up = (regression > 0) == (gate.direction == "max_rise")
+    size_text = f"{'+' if up else '−'}{_format_size(gate)}" if regression else _format_size(gate)
     ends = format_regression_interval(gate, turned=gate.direction == "max_drop")
     return f"{size_text} ({ends})" if ends else size_text
 
@@ -368,15 +366,15 @@ def format_regression_interval(gate: GateResult, *, turned: bool = False) -> str
 def _format_size(gate: GateResult) -> str:
     """Return the size of a value's change against the baseline, without its sign."""
     regression = as_fraction((gate.comparison and gate.comparison.regression) or 0.0)
-    size_text = round_for_display(
-        abs(regression),
-        lambda number: (gate.gate.keeps(number if regression > 0 else -number), bool(number)),
-        decimals(float(abs(regression)), gate.name),
-    )
-    return size_text + unit(gate.name)
+    least = decimals(float(abs(regression)), gate.name)
+
+    def place(number: Fraction) -> tuple[bool, bool]:
+        return gate.gate.keeps(number if regression > 0 else -number), bool(number)
+
+    return round_for_display(abs(regression), place, least) + unit(gate.name)
 
 
-def _deltas(report: Report) -> Deltas:
+def _deltas(report: Report) -> dict[tuple[str, str, str], str]:
     """Return the changes of the gates' values by metric, slice and origin, if there is a baseline; empty if unknown.
 
     A bound without a margin shows how the system changed the metric.
@@ -386,7 +384,7 @@ def _deltas(report: Report) -> Deltas:
     system = {
         effect.name: format_signed(effect.system, effect.name) for effect in report.effects if effect.system is not None
     }
-    keys: list[tuple[str, str, str]] = [(gate.name, gate.slice, gate.origin) for gate in report.gates]
+    keys = [(gate.name, gate.slice, str(gate.origin)) for gate in report.gates]
     whole = {key: system.get(key[0], "") for key in keys if not key[1] and key[2] != "base"}
     return whole | {key: format_change(gate) for key, gate in zip(keys, report.gates, strict=True) if gate.comparison}
 

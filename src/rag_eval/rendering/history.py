@@ -40,7 +40,17 @@ def render(series: Sequence[Series], reports: int, form: str) -> str:
     A page has a row for each metric, remarks, and the newest twenty readings of each.
     """
     if form == "json":
-        return json_text({"reports": reports, "metrics": [_json_fields(item) for item in series]})
+        metrics = []
+        for one in series:
+            fields: dict[str, Any] = {**one._asdict(), "slow": one.slow}
+            for name in ("oldest", "best", "step"):
+                if contrast := fields[name]:
+                    before, after, item = contrast
+                    interval = item.regression, item.low, item.high
+                    values = before, after, item.baseline, item.value, *interval, item.n, item.adjusted, item.result
+                    fields[name] = dict(zip(_CONTRAST, values, strict=True))
+            metrics.append(fields)
+        return json_text({"reports": reports, "metrics": metrics})
     return write_page(form, lambda formatter: _sections(series, reports, formatter))
 
 
@@ -52,16 +62,6 @@ def _sections(series: Sequence[Series], reports: int, formatter: TextFormatter) 
         total = len(item.readings)
         cut = f" (the newest {_READINGS} of {total})" if total > _READINGS else ""
         yield Section(f"{formatter.named(item.metric, '')}{cut}", [readings_table(item, formatter, _READINGS)])
-
-
-def _json_fields(series: Series) -> dict[str, Any]:
-    fields: dict[str, Any] = {**series._asdict(), "slow": series.slow}
-    for name in ("oldest", "best", "step"):
-        if contrast := fields[name]:
-            before, after, item = contrast
-            values = item.baseline, item.value, item.regression, item.low, item.high, item.n, item.adjusted, item.result
-            fields[name] = dict(zip(_CONTRAST, (before, after, *values), strict=True))
-    return fields
 
 
 def headline(series: Sequence[Series]) -> str:

@@ -306,12 +306,17 @@ def worst_slices(report: Report, formatter: TextFormatter) -> list[Block]:
     bounds, rows, any_few = bounds_of(report), [], False
     gated = {gate.name for gate in report.gates}
     for name in [name for name in valued(report, report.slices) if name in gated]:
-        whole = report.metrics[name]
-        worse = [pair for pair in worst_first(report, name) if _is_worse(pair[1], whole)]
+        whole, worse = report.metrics[name], list[tuple[float, int, SliceResult]]()
+        sign = 1 if whole.better == "higher" else -1
+        for part in report.slices:
+            value, n = (part.metrics[name].value, part.metrics[name].n) if name in part.metrics else (None, 0)
+            if value is not None and whole.value is not None and sign * value < sign * whole.value:
+                worse.append((sign * value, -n, part))
         if not worse:
             continue
-        enough = [pair for pair in worse if min(pair[0].n, pair[1].n) >= report.min_n]  # questions and cases
-        part, result = (enough or worse)[0]
+        enough = [row for row in worse if min(row[2].n, -row[1]) >= report.min_n]  # questions and cases
+        *_, part = min(enough or worse, key=itemgetter(0, 1))  # of equal ones the larger
+        result = part.metrics[name]
         cells = [
             formatter.named(name, ""),
             formatter.code(part.slice, _SLICE),
@@ -325,21 +330,7 @@ def worst_slices(report: Report, formatter: TextFormatter) -> list[Block]:
         return [Paragraph(f"{formatter.strong('Slices.')} No slice is worse than all cases together.")]
     headers = ["Metric", "Worst slice", "Value", "Cases", "All cases"]
     table = Table("The worst slice of each gated metric", headers, rows)
-    return [table, *_legend_of_small(rows), *_legend(report, few=any_few)]
-
-
-def _is_worse(part: MetricResult, other: MetricResult) -> bool:
-    if part.value is None or other.value is None:
-        return False
-    return part.value < other.value if other.better == "higher" else part.value > other.value
-
-
-def worst_first(report: Report, name: str) -> list[tuple[SliceResult, MetricResult]]:
-    """Return the slices in which a metric has a value, with its results: the worst first, of equal ones the larger."""
-    sign = 1 if report.metrics[name].better == "higher" else -1
-    results = [(part, part.metrics[name]) for part in report.slices if name in part.metrics]
-    valued = [(sign * result.value, -result.n, part, result) for part, result in results if result.value is not None]
-    return [(part, result) for *_, part, result in sorted(valued, key=itemgetter(0, 1))]
+    return [table, *_legend_of_small(rows), *legend_of_few(report, few=any_few)]
 
 
 def bounds_of(report: Report) -> Bounds:
@@ -379,7 +370,7 @@ def all_by_slice(report: Report, formatter: TextFormatter) -> list[Block]:
         about = f"Every metric by {formatter.trusted(field)}"
         blocks.append(table_of_slices(report, about, parts[:_SLICE_COLUMNS], formatter))
         blocks += more(len(parts) - _SLICE_COLUMNS, formatter.whole)
-    return [*blocks, *legend_of_few(report, report.slices)]
+    return [*blocks, *legend_of_few(report, few=any(part.n < report.min_n for part in report.slices))]
 
 
 def table_of_slices(report: Report, about: str, parts: Sequence[SliceResult], formatter: TextFormatter) -> Table:
@@ -416,11 +407,7 @@ def _legend_of_small(rows: Sequence[Sequence[str]]) -> list[Block]:
     return paragraphs(SMALL_MEANING if any(SMALL in cell for row in rows for cell in row) else "")
 
 
-def legend_of_few(report: Report, parts: Sequence[SliceResult]) -> list[Block]:
-    """Explain the mark of slices that have too few cases to be judged, if one has."""
-    return _legend(report, few=any(part.n < report.min_n for part in parts))
-
-
-def _legend(report: Report, *, few: bool) -> list[Block]:
+def legend_of_few(report: Report, *, few: bool) -> list[Block]:
+    """Explain the mark of slices that have too few cases to be judged, if there are ``few`` in one."""
     unit = "questions" if has_several_runs(report.questions) else "cases"
     return paragraphs(f"{FEW} fewer than {report.min_n} {unit}: too few to judge a slice." if few else "")

@@ -157,21 +157,17 @@ def findings(report: Report, formatter: TextFormatter, limit: int = _FINDINGS) -
     items = []
     for (level, code, fix), texts in kinds.items():
         head = f"{formatter.sign(level)} {formatter.code(code, _REF)}"
-        fixes = [f"→ {_advice(fix, formatter)}"] if fix else []
+        advice = formatter.words(fix, _FIX)
+        if fix.startswith(("rag-eval ", "git ")):  # commands and lines of a gates file are code, to copy them
+            advice = formatter.code(fix, _FIX)
+        elif part := _LINE_OF_FILE.fullmatch(fix):
+            advice = f"{formatter.words(part[1], _FIX)} {formatter.code(part[2], _FIX)}{part[3]}"
+        fixes = [f"→ {advice}"] if fix else []
         if counts[level, code, fix] == 1:
             items.append(ListItem(f"{head}: {texts[0]}", fixes))
         else:
             items.append(ListItem(f"{head}, {counts[level, code, fix]} times:", [*texts, *fixes]))
     return [Bullets(items), *more(len(report.findings) - len(shown), formatter.whole)] if items else []
-
-
-def _advice(fix: str, formatter: TextFormatter) -> str:
-    """Return what to do: in plain words, but commands and lines of a gates file as code, to copy them."""
-    if fix.startswith(("rag-eval ", "git ")):
-        return formatter.code(fix, _FIX)
-    if part := _LINE_OF_FILE.fullmatch(fix):
-        return f"{formatter.words(part[1], _FIX)} {formatter.code(part[2], _FIX)}{part[3]}"
-    return formatter.words(fix, _FIX)
 
 
 def _of_every_kind(entries: Sequence[T], kind: Callable[[T], str], limit: int) -> list[T]:
@@ -224,24 +220,18 @@ def gold(report: Report, formatter: TextFormatter, limit: int = _ITEMS) -> list[
         for turn in report.gate_turns
     )
     gates = f"Gates whose outcome depends on this edit: {turned}." if turned else ""
+    sign_off = ""
+    if signed_at := report.signed_at:
+        level, proof = formatter.code(signed_at.level, _REF), formatter.words(signed_at.proves, _MESSAGE)
+        sign_off = f"Sign-off at level {level}. {proof}" if signed_at.enforced else "No sign-off is required."
+        unchecked = ", ".join(formatter.words(requirement, _MESSAGE) for requirement in signed_at.unchecked)
+        sign_off += f" Not checked here: {unchecked}." if unchecked else ""
     return [
         *gold_counts(report, formatter),
         Table("Items of the gold that this change edits", ["Gold changed", "", "Case before", "Case now"], rows),
         *more(len(ordered) - limit, formatter.whole),
-        *paragraphs(gates, _sign_off(report, formatter)),
+        *paragraphs(gates, sign_off),
     ]
-
-
-def _sign_off(report: Report, formatter: TextFormatter) -> str:
-    signed_at = report.signed_at
-    if signed_at is None:
-        return ""
-    sign_off = "No sign-off is required."
-    if signed_at.enforced:
-        level, proof = formatter.code(signed_at.level, _REF), formatter.words(signed_at.proves, _MESSAGE)
-        sign_off = f"Sign-off at level {level}. {proof}"
-    unchecked = ", ".join(formatter.words(requirement, _MESSAGE) for requirement in signed_at.unchecked)
-    return sign_off + (f" Not checked here: {unchecked}." if unchecked else "")
 
 
 def gold_counts(report: Report, formatter: TextFormatter) -> list[Block]:

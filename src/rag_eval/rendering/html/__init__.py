@@ -59,6 +59,10 @@ def render(report: Report, details: Details | None = None) -> str:
     gates = write(gates_table.gates(report, FORMATTER))
     notes = write(summary.notes(report, FORMATTER, _ALL))
     completeness = [tag("p", summary.completeness(report)), *([tag("h3", summary.NOTES), notes] if notes else [])]
+    digests = [[FORMATTER.named(name, ""), FORMATTER.code(digest)] for name, digest in report.contracts.items()]
+    note = Paragraph("Two values are comparable only if both have the same metric fingerprint.")
+    fingerprints = write([note, Table("Metric fingerprints", ["Metric", "sha256"], digests)])
+    provenance = write(summary.provenance(report, FORMATTER))
     parts = {
         "findings": (summary.FINDINGS, write(summary.findings(report, FORMATTER, _ALL))),
         "diagnosis": (summary.DIAGNOSIS, write(summary.diagnosis(report, FORMATTER))),
@@ -71,7 +75,10 @@ def render(report: Report, details: Details | None = None) -> str:
         "slices": ("Slices", _slices(report)),
         "metrics": ("All metrics", _metrics(report)),
         "questions": (f"Questions ({len(report.questions):,})", _questions(report, details or {})),
-        "provenance": ("Provenance", _provenance(report)),
+        "provenance": (
+            "Provenance",
+            join([provenance, folded(f"Metric fingerprints ({len(digests)})", fingerprints)]),
+        ),
     }
     return page(f"{summary.title(report)}: {_system(report)}", visible(report.version), _header(report), parts)
 
@@ -149,15 +156,6 @@ def _metrics(report: Report) -> Markup:
         for group in results.by_group(report, FORMATTER)
     ]
     return join([*groups, write(paragraphs(visible(results.without_cases(report))))])
-
-
-def _provenance(report: Report) -> Markup:
-    """Show what was read, and the fingerprint of each metric."""
-    inputs = write(summary.provenance(report, FORMATTER))
-    rows = [[FORMATTER.named(name, ""), FORMATTER.code(digest)] for name, digest in report.contracts.items()]
-    note = Paragraph("Two values are comparable only if both have the same metric fingerprint.")
-    table = Table("Metric fingerprints", ["Metric", "sha256"], rows)
-    return join([inputs, folded(f"Metric fingerprints ({len(rows)})", write([note, table]))])
 
 
 _FIRST = 100

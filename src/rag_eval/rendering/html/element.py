@@ -162,12 +162,6 @@ def scrolled(about: str, inner: Markup) -> Markup:
     return tag("div", inner, class_="wide", tabindex="0", role="group", aria_label=about)
 
 
-def section(key: str, title: str, body: Markup) -> Markup:
-    """Return a part of the report under its heading; empty without content."""
-    heading = tag("h2", title, id=f"{key}-title")
-    return tag("section", join([heading, body]), id=key, aria_labelledby=f"{key}-title") if body else NOTHING
-
-
 def folded(title: str, *parts: Markup, unfolded: bool = False) -> Markup:
     """Wrap content that opens on a click."""
     return tag("details", tag("summary", title), join(parts), open=unfolded)
@@ -184,13 +178,17 @@ def write_page(sections: Iterable[Section], version: str, plots: Markup = NOTHIN
 
 def page(title: str, version: str, header: Markup, parts: Mapping[str, tuple[str, Markup]]) -> str:
     """Return the whole document; ``parts`` are (title, content) by id, and those without content are left out."""
-    sections = [(key, name, section(key, name, body)) for key, (name, body) in parts.items() if body]
-    links = join(tag("li", tag("a", name, href=f"#{key}")) for key, name, _ in sections)
+    links, sections = [], []
+    for key, (name, content) in parts.items():
+        if content:
+            links.append(tag("li", tag("a", name, href=f"#{key}")))
+            inner = join([tag("h2", name, id=f"{key}-title"), content])
+            sections.append(tag("section", inner, id=key, aria_labelledby=f"{key}-title"))
     body = [
         tag("a", "Skip to the report", class_="skip", href="#report"),
         tag("header", header),
-        tag("nav", tag("ul", links), aria_label="Parts of the report"),
-        tag("main", join(part for _, _, part in sections), id="report", tabindex="-1"),
+        tag("nav", tag("ul", join(links)), aria_label="Parts of the report"),
+        tag("main", join(sections), id="report", tabindex="-1"),
     ]
     return document(title, version, body, "script.js")
 

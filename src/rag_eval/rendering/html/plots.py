@@ -77,12 +77,6 @@ class PlotRow(NamedTuple):
     side: str
     before: float | None = None
 
-    @property
-    def is_share(self) -> bool:
-        """Return whether all its values are between 0 and 1."""
-        numbers = self.value, self.low, self.high, self.limit, self.before
-        return all(number is None or 0 <= number <= 1 for number in numbers)
-
 
 def figure(key: str, title: str, legend: str, rows: Sequence[PlotRow]) -> Markup:
     """Return a plot of rows on one scale; ``legend`` explains it. Empty without rows."""
@@ -233,8 +227,12 @@ def chart(
         *thresholds,
         *(tag("line", x1=x, x2=x, y1=_CHART_TOP, y2=_CHART_BOTTOM, class_="reference") for x in rules),
         *(tag("path", d=f"M{'L'.join(line)}", class_="path") for line in lines if len(line) > 1),
-        *(_dot(frame, dot) for dot in dots),
     ]
+    for dot in dots:
+        x, y, parts = frame.x(dot.x), frame.y(dot.y), [tag("title", dot.caption)]
+        if dot.low is not None and dot.high is not None:
+            parts.append(tag("line", x1=x, x2=x, y1=frame.y(dot.low), y2=frame.y(dot.high), class_="interval"))
+        drawn.append(tag("g", *parts, _point(dot.kind, x, y, 4.0), class_=dot.kind))
     return _chart(key, title, legend, drawn, [dot.caption for dot in dots])
 
 
@@ -270,15 +268,6 @@ def _short(text: str) -> str:
     return text if len(text) <= _SHORT else f"…{text[1 - _SHORT :]}"
 
 
-def _dot(frame: _Frame, dot: Dot) -> Markup:
-    x, y = frame.x(dot.x), frame.y(dot.y)
-    parts = [tag("title", dot.caption)]
-    if dot.low is not None and dot.high is not None:
-        parts.append(tag("line", x1=x, x2=x, y1=frame.y(dot.low), y2=frame.y(dot.high), class_="interval"))
-    parts.append(_point(dot.kind, x, y, 4.0))
-    return tag("g", *parts, class_=dot.kind)
-
-
 def pareto_front(front: Front, runs: Sequence[str]) -> Iterator[Markup]:
     """Yield a plot of the quality of ``runs`` over each of the other dimensions, with the name of each run."""
     for axis, name in enumerate(front.dimensions[1:], 1):
@@ -304,7 +293,7 @@ def pareto_front(front: Front, runs: Sequence[str]) -> Iterator[Markup]:
 
 def gates(report: Report) -> Iterator[Markup]:
     """Yield a plot of the gates on shares with their thresholds, and of margins the baseline: the first of many."""
-    rows = []
+    drawn = []
     for gate in gates_with_row(report.gates):
         if gate.value is None or gate.is_completeness or unit(gate.name):
             continue
@@ -317,8 +306,9 @@ def gates(report: Report) -> Iterator[Markup]:
                 continue
             limit, side = (before - limit, "min") if gate.direction == "max_drop" else (before + limit, "max")
             limit = min(max(limit, 0.0), 1.0) if 0 <= before <= 1 else limit
-        rows.append(PlotRow(label, outcome_style(gate), text, gate.value, gate.low, gate.high, limit, side, before))
-    drawn = [row for row in rows if row.is_share]
+        numbers = gate.value, gate.low, gate.high, limit
+        if all(number is None or 0 <= number <= 1 for number in (*numbers, before)):
+            drawn.append(PlotRow(label, outcome_style(gate), text, *numbers, side, before))
     ring = "a ring is the baseline's value; " if any(row.before is not None for row in drawn) else ""
     legend = f"{_SHAPES}; {_INTERVAL}; {ring}the shaded side of the tick passes the gate."
     yield figure("gates-plot", "Gates and their thresholds", legend, drawn[:MOST])
@@ -335,7 +325,8 @@ def heat(report: Report) -> Iterator[Markup]:
             [None, *(results.shade(name, part.metrics.get(name), report.metrics[name]) for part in parts)]
             for name in results.valued(report, parts)
         )
-        legend = write_blocks([*more(cut, "report.json"), *results.legend_of_few(report, parts)])
+        few = any(part.n < report.min_n for part in parts)
+        legend = write_blocks([*more(cut, "report.json"), *results.legend_of_few(report, few=few)])
         yield folded(title, tag("p", _HEAT, class_="hint"), table(block, colours, "heat"), legend)
 
 
