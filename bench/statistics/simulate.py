@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 from scipy import stats
 
 from rag_eval.analysis.judging import judge_all
@@ -517,7 +518,7 @@ def repeats(samples: int, seed: int) -> Table:
 def tries(chance, logits):
     """The cases of several runs, run by run."""
     hits = (chance.random(logits.shape) < 1 / (1 + np.exp(-logits))).astype(float)
-    return [case._replace(run=f"r{run}") for run, column in enumerate(hits.T) for case in cases({"precision": column})]
+    return [replace(case, run=f"r{run}") for run, column in enumerate(hits.T) for case in cases({"precision": column})]
 
 
 CLAIMS = {

@@ -8,6 +8,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from scipy import stats
 
 import rag_eval
@@ -662,7 +663,7 @@ def test_a_retriever_that_finds_what_nobody_judged_is_named(project, score):
 
 def graded(before, after, k, *names, contracts=None):
     """What is found where the share of graded chunks was ``before`` and is ``after``, under each of the names."""
-    sides = ([question("Q1")._replace(scores=dict.fromkeys(names, share))] for share in (after, before))
+    sides = ([replace(question("Q1"), scores=dict.fromkeys(names, share))] for share in (after, before))
     return [item.message for item in less_judged(names, k, evidence(*sides, contracts))]
 
 

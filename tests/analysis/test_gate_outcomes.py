@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rag_eval.analysis.judging import judge_bound, rejudge_gate
 from rag_eval.gates import merge_gates, verdict
@@ -51,7 +52,7 @@ def test_a_ceiling_with_a_confidence_does_so_too(expected, hits):
 
 
 def latencies(n, milliseconds):
-    cases = [question(f"Q{i}")._replace(scores={"latency_total_ms": milliseconds}) for i in range(n)]
+    cases = [replace(question(f"Q{i}"), scores={"latency_total_ms": milliseconds}) for i in range(n)]
     return RunEvidence(cases, {}, Completeness(n, n, 0, 0, 0, 0), {})
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from depth import examples
 from rag_eval.gates.evidence import GroupedCases
@@ -25,7 +26,7 @@ SHARES = st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0])
 
 def copied(cases, times):
     """The same rows as so many runs."""
-    return [case._replace(run=f"r{run}") for case in cases for run in range(times)]
+    return [replace(case, run=f"r{run}") for case in cases for run in range(times)]
 
 
 def judged(after, before=None, *gates, min_n=1, **chance):
@@ -101,7 +102,7 @@ def test_copies_of_a_run_have_its_test(pairs):
 def test_copies_of_a_detectors_run_say_no_more(name):
     scores = [(0.9, True), (0.3, False), (0.8, True), (0.2, True), (0.4, False)] * 4
     column = measure(name).column
-    once = [question(f"Q{n}")._replace(scores={column: score}) for n, score in enumerate(scores)]
+    once = [replace(question(f"Q{n}"), scores={column: score}) for n, score in enumerate(scores)]
     alone, thrice = (interval_of(name, cases) for cases in (once, copied(once, 3)))
     assert thrice[:2] == pytest.approx(alone[:2], abs=1e-9)
 
@@ -128,7 +129,7 @@ def test_a_run_behind_one_that_the_baseline_has_cannot_hide():
 
 
 def test_other_gold_is_no_other_run():
-    before = [case._replace(gold_sha256="other") for case in copied(questions("precision", [1] * 20), 3)]
+    before = [replace(case, gold_sha256="other") for case in copied(questions("precision", [1] * 20), 3)]
     (alone,) = judged(copied(questions("precision", [1] * 20), 2), before, DROP)
     assert (
         alone.why
@@ -147,7 +148,7 @@ def test_a_slice_is_as_large_as_its_questions():
 @given(st.lists(st.lists(st.none() | SHARES | st.booleans(), min_size=1, max_size=6), min_size=1, max_size=9))
 def test_totals_are_those_of_the_scores(rows):
     cases = [
-        question(f"Q{n}")._replace(run=f"r{run}", scores={} if score is None else {"mrr": score})
+        replace(question(f"Q{n}"), run=f"r{run}", scores={} if score is None else {"mrr": score})
         for n, row in enumerate(rows)
         for run, score in enumerate(row)
     ]
@@ -160,7 +161,7 @@ def test_totals_are_those_of_the_scores(rows):
 @given(st.lists(st.lists(st.none() | SHARES | st.booleans(), min_size=1, max_size=6), min_size=1, max_size=9))
 def test_sums_of_a_run_are_those_of_its_scores(rows):
     cases = [
-        question(f"Q{n}")._replace(run=f"r{run}", scores={} if score is None else {"mrr": score})
+        replace(question(f"Q{n}"), run=f"r{run}", scores={} if score is None else {"mrr": score})
         for n, row in enumerate(rows)
         for run, score in enumerate(row)
     ]
@@ -211,8 +212,8 @@ def test_totals_of_what_cases_share_are_those_of_each_alone(kinds, data):
     sizes = data.draw(st.lists(st.integers(1, 300), min_size=1, max_size=4))
     received = iter(data.draw(st.lists(st.sampled_from(kinds), min_size=sum(sizes), max_size=sum(sizes))))
     names = [(f"Q{n}", f"r{run}") for n, size in enumerate(sizes) for run in range(size)]
-    sharing = [question(qid, run=run)._replace(scores=Scores(columns, next(received), ())) for qid, run in names]
-    alone = [case._replace(scores=case.scores.as_dict()) for case in data.draw(st.permutations(sharing))]
+    sharing = [replace(question(qid, run=run), scores=Scores(columns, next(received), ())) for qid, run in names]
+    alone = [replace(case, scores=case.scores.as_dict()) for case in data.draw(st.permutations(sharing))]
     for column in columns:
         assert GroupedCases(sharing).totals(column) == GroupedCases(alone).totals(column)
 
@@ -233,7 +234,7 @@ def test_neither_the_order_of_questions_nor_that_of_their_tries_matters(rows, ch
     cases = [question(f"Q{n}", run=f"r{run}", mrr=score) for n, row in enumerate(rows) for run, score in enumerate(row)]
     mixed = chance.sample(cases, len(cases))
     assert evidence(cases).interval("mrr") == evidence(mixed).interval("mrr")
-    before = [case._replace(scores={"mrr": 1 - case.scores["mrr"]}) for case in cases]
+    before = [replace(case, scores={"mrr": 1 - case.scores["mrr"]}) for case in cases]
     gate = Gate("mrr", "max_drop", "0.02")
     assert judged(cases, before, gate) == judged(mixed, before[::-1], gate)
 

@@ -27,7 +27,7 @@ CONTRACTS = {"precision": "a", "abstention_accuracy": "b", "under_refusal": "c",
 
 def case(qid, label="OK", gold="g", **scores):
     named = {name.replace("_at_", "@"): score for name, score in scores.items()}
-    return Question(qid, None, f"What is {qid}?", True, label, label, named, 1, 1, gold)
+    return Question(qid, None, f"What is {qid}?", True, label, label, named, 1, 1, gold, ())
 
 
 def column(name, cases, contracts=None):
@@ -38,9 +38,9 @@ def column(name, cases, contracts=None):
 def run_of(name, scores, metric="precision", **more):
     """A run with one score a case under one metric; None where it does not apply."""
     cases = [
-        Question(f"Q{n:03}", None, "?", True, "OK" if score else "NOT_CITED", "OK", {metric: score}, 1, 1, "g")
+        Question(f"Q{n:03}", None, "?", True, "OK" if score else "NOT_CITED", "OK", {metric: score}, 1, 1, "g", ())
         if score is not None
-        else Question(f"Q{n:03}", None, "?", True, "OVER_REFUSAL_NOT_RETRIEVED", "OK", {}, 1, 1, "g")
+        else Question(f"Q{n:03}", None, "?", True, "OVER_REFUSAL_NOT_RETRIEVED", "OK", {}, 1, 1, "g", ())
         for n, score in enumerate(scores)
     ]
     return column(name, cases, **more)

@@ -6,9 +6,11 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict, replace
 
-from rag_eval.gates.questions import QuestionRow, impossible
+from rag_eval.gates.questions import impossible
 from runs import question
+from seams import Question
 
 GOOD = {"precision": 1.0, "over_refusal": 0.0, "mrr": 0.5, "recall@5": 1.0, "latency_total_ms": 1e15, "of_later": -9.0}
 BAD = [
@@ -27,9 +29,9 @@ BAD = [
 
 
 def cases(rows, read):
-    made = [question(f"Q{at}")._replace(scores=row) for at, row in enumerate(rows)]
-    rows = [msgspec.convert({**item._asdict(), "scores": dict(item.scores)}, QuestionRow) for item in made]
-    return [row.as_question() for row in rows] if read else made
+    made = [replace(question(f"Q{at}"), scores=row) for at, row in enumerate(rows)]
+    rows = [{**asdict(item), "scores": dict(item.scores)} for item in made]
+    return msgspec.convert(rows, list[Question]) if read else made
 
 
 def shuffled():

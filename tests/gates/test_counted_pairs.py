@@ -6,6 +6,7 @@ from math import fsum
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from depth import examples
 from rag_eval.gates import regression
@@ -91,7 +92,7 @@ def test_cases_are_told_apart_by_what_they_do_not_share(found):
     shared = {score: (score,) for score, *_ in found}
     layout = {"chr": 0, "latency_total_ms": 1}
     cases = [
-        question(f"Q{n}")._replace(scores=Scores(layout, shared[score], (ours,)))
+        replace(question(f"Q{n}"), scores=Scores(layout, shared[score], (ours,)))
         for n, (score, ours) in enumerate(found)
     ]
     assert (are_shared(cases, "chr"), are_shared(cases, "other")) == (bool(cases), bool(cases))

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict, replace
 from statsmodels.stats.proportion import proportion_confint
 
 from rag_eval.gates.evidence import pair_cases
-from rag_eval.gates.questions import QuestionRow
 from runs import evidence, question, questions
-from seams import enclosed, folded, measure
+from seams import Question, enclosed, folded, measure
 
 BITS = st.lists(st.booleans(), min_size=1, max_size=60)
 SHARES = st.lists(st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0]), min_size=1, max_size=60)
@@ -136,8 +136,8 @@ NAMES = ["precision", "over_refusal", "under_refusal", "mrr"]
 
 def read_back(cases):
     """The same cases as they are read of a report.json."""
-    rows = [{**case._asdict(), "scores": dict(case.scores)} for case in cases]
-    return [row.as_question() for row in msgspec.convert(rows, list[QuestionRow])]
+    rows = [{**asdict(case), "scores": dict(case.scores)} for case in cases]
+    return msgspec.convert(rows, list[Question])
 
 
 @given(
@@ -146,7 +146,7 @@ def read_back(cases):
 def test_scores_count_under_their_own_names_in_whatever_order_a_report_has_them(rows, data):
     order = [data.draw(st.permutations(list(row))) for row in rows]
     cases = [
-        question(f"Q{at}")._replace(scores={name: row[name] for name in names})
+        replace(question(f"Q{at}"), scores={name: row[name] for name in names})
         for at, (row, names) in enumerate(zip(rows, order, strict=True))
     ]
     plain, read = evidence(cases, cases), evidence(read_back(cases), read_back(cases))

@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cases import ROOT
 from rag_eval.analysis.policy_changes import RULES, PolicyEffects, changes, classify
@@ -354,7 +355,7 @@ def test_a_gate_whose_test_weakens_another_is_no_stricter_one():
     gate = Gate("precision", "max_drop", "0.02")
     cases = [questions("precision", [1] * 40), questions("precision", [0] * 5 + [1] * 35)]
     before, after = (
-        [item._replace(scores={**item.scores, "mrr": float(n < 30 or (n + side) % 2)}) for n, item in enumerate(case)]
+        [replace(item, scores={**item.scores, "mrr": float(n < 30 or (n + side) % 2)}) for n, item in enumerate(case)]
         for side, case in enumerate(cases)
     )
     more = gate, Gate("mrr", "max_drop", "0.02")

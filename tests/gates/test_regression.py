@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
@@ -191,7 +192,7 @@ def test_where_nothing_can_be_compared_the_gate_fails_and_says_why(why, before, 
 )
 def test_a_gate_without_a_value_says_which_run_lacks_it(before, after, why):
     name = "injection_auc"
-    old, new = ([question("Q0")._replace(scores={name: score} if score else {})] for score in (before, after))
+    old, new = ([replace(question("Q0"), scores={name: score} if score else {})] for score in (before, after))
     fingerprints = {name: "c"}
     known = RunEvidence(new, {}, Completeness(1, 1, 0, 0, 0, 0), fingerprints, Baseline(old, fingerprints))
     policy = Policy(gates=(Gate(name, "max_drop", "0.02"),), slices=Slices((), 1), completeness={})
@@ -288,8 +289,9 @@ def columns(names, score, n):
     """Two runs of n cases; ``score`` gives that of a case, of a metric by its place, on a side."""
     return [
         [
-            question(f"Q{number}")._replace(
-                scores={name: float(score(number, index, side)) for index, name in enumerate(names)}
+            replace(
+                question(f"Q{number}"),
+                scores={name: float(score(number, index, side)) for index, name in enumerate(names)},
             )
             for number in range(n)
         ]
@@ -386,8 +388,10 @@ def test_among_very_many_tests_a_guardrail_that_is_turned_round_still_fails():
     before, after = (
         [
             # Half of the answers become wrong, and half right: twenty tests that differ, each of which shows nothing.
-            question(f"Q{n}")._replace(
-                scores={"precision": float(n % 2 == side), column: row[side]}, slices=(*slices[:n], *slices[n + 1 :])
+            replace(
+                question(f"Q{n}"),
+                scores={"precision": float(n % 2 == side), column: row[side]},
+                slices=(*slices[:n], *slices[n + 1 :]),
             )
             for n, row in enumerate(rows)
         ]
@@ -407,7 +411,7 @@ def unguarded(columns, *gates):
     cases = len(next(iter(columns.values())))
     sides = [
         [
-            question(f"Q{n}")._replace(scores={name: column[n][side] for name, column in columns.items()})
+            replace(question(f"Q{n}"), scores={name: column[n][side] for name, column in columns.items()})
             for n in range(cases)
         ]
         for side in (0, 1)

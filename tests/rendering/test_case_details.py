@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cases import make_case
 from project import Project, apart, gates, gold_of, trace_of, wrong
@@ -169,7 +170,7 @@ def test_the_suite_and_the_perspectives_narrow_what_is_saved(project, save):
 def test_a_score_of_another_scale_is_bad_where_it_alone_breaks_a_bound():
     terms = {"severity": "error", "when_no_data": "fail", "outcome": "failed", "value": 0.4, "exact": None, "n": 3}
     gate = {"mrr": [GateResult("mrr", "min", "0.6", **terms)]}
-    low, high = (Question("Q1", None, "?", True, "OK", "OK", {"mrr": score}, 1, 1) for score in (0.5, 0.7))
+    low, high = (Question("Q1", None, "?", True, "OK", "OK", {"mrr": score}, 1, 1, "", ()) for score in (0.5, 0.7))
     assert [score["metric"] for score in bad_scores(low, gate)] == ["mrr"]
     assert bad_scores(high, gate) == []
 
@@ -184,16 +185,16 @@ def test_a_score_of_another_scale_is_bad_where_it_alone_breaks_a_bound():
 )
 def test_a_score_that_no_bound_is_about_is_not_bad(name, gates):
     terms = {"severity": "error", "when_no_data": "fail", "outcome": "failed", "value": 0.4, "exact": None, "n": 3}
-    case = Question("Q1", None, "?", True, "OK", "OK", {name: 0.5}, 1, 1)
+    case = Question("Q1", None, "?", True, "OK", "OK", {name: 0.5}, 1, 1, "", ())
     assert bad_scores(case, {name: [GateResult(*gate, **terms) for gate in gates]}) == []
 
 
 def test_a_gate_on_a_slice_counts_for_its_cases_alone():
     terms = {"severity": "error", "when_no_data": "fail", "outcome": "failed", "value": 0.4, "exact": None, "n": 3}
     gate = {"precision": [GateResult("precision", "min", "0.6", **terms, slice="category=a")]}
-    case = Question("Q1", None, "?", True, "WRONG_CLAIM", "OK", {"precision": 0.0}, 1, 1)
+    case = Question("Q1", None, "?", True, "WRONG_CLAIM", "OK", {"precision": 0.0}, 1, 1, "", ())
     assert bad_scores(case, gate)[0]["gates"] == []
-    assert len(bad_scores(case._replace(slices=("category=a",)), gate)[0]["gates"]) == 1
+    assert len(bad_scores(replace(case, slices=("category=a",)), gate)[0]["gates"]) == 1
 
 
 # --- a case as people read it -----------------------------------------------------------------------------------------
@@ -204,7 +205,7 @@ SENTENCE = "Deleted records are kept for thirty days."
 
 def shown(gold=(), label="WRONG_CLAIM", gated=None, **trace):
     case = make_case(dict(gold), trace)
-    return case_details(case, Question("Q1", None, "?", True, label, label, {"mrr": 0.1}, 1, 1), gated or {})
+    return case_details(case, Question("Q1", None, "?", True, label, label, {"mrr": 0.1}, 1, 1, "", ()), gated or {})
 
 
 def joined(pieces):

@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 import compared
 import whole_report
@@ -558,7 +559,7 @@ def test_sarif_points_at_no_file_outside_the_repository(path, monkeypatch):
 
 def test_sarif_fingerprints_do_not_depend_on_lines(report):
     moved = QuestionList(
-        question._replace(trace_line=question.trace_line and question.trace_line + 7) for question in report.questions
+        replace(question, trace_line=question.trace_line and question.trace_line + 7) for question in report.questions
     )
     before, after = (
         [entry["partialFingerprints"] for entry in sarif(item)[1]]
@@ -571,7 +572,7 @@ def test_sarif_fingerprints_do_not_depend_on_lines(report):
 def test_sarif_texts_have_no_links(qid, monkeypatch):
     monkeypatch.chdir(ROOT)
     report = report_of("bad", None)
-    questions = QuestionList(question._replace(qid=f"{qid}{index}") for index, question in enumerate(report.questions))
+    questions = QuestionList(replace(question, qid=f"{qid}{index}") for index, question in enumerate(report.questions))
     texts = [item["message"]["text"] for item in sarif(report._replace(questions=questions))[1]]
     assert [text for text in texts if re.search(r"(?<!\\)(?:\\\\)*[\[\]]", text)] == []
     assert all(char.isprintable() for text in texts for char in text)
@@ -623,7 +624,7 @@ def test_code_quality_points_at_files_of_the_repository(monkeypatch):
 
 
 def test_code_quality_fingerprints_do_not_depend_on_lines(report):
-    moved = QuestionList(question._replace(gold_line=question.gold_line + 7) for question in report.questions)
+    moved = QuestionList(replace(question, gold_line=question.gold_line + 7) for question in report.questions)
     gates = tuple(gate._replace(line=gate.line + 7) for gate in report.gates)
     before, after = (
         [issue["fingerprint"] for issue in json.loads(render(item, "codequality"))]

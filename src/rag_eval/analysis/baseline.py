@@ -7,6 +7,8 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quoted, some
 from rag_eval.errors import Finding
@@ -161,7 +163,7 @@ def changed_since(gates: Iterable[GateResult], policy: Policy, now: RunEvidence)
     changed = {case.qid for case in before if hashes.get(case.qid, case.gold_sha256) != case.gold_sha256}
     if not changed or now.baseline is None:
         return
-    same = [case._replace(gold_sha256=hashes.get(case.qid, "")) for case in before]
+    same = [replace(case, gold_sha256=hashes.get(case.qid, "")) for case in before]
     earlier = now.baseline._replace(questions=same)
     whole = RunEvidence(now.questions, now.metrics, now.completeness, now.contracts, earlier, now.cluster)
     again = judge_regressions([gate.gate for gate in margins], whole, policy.statistics, policy.slices.min_n)

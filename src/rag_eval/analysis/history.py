@@ -17,6 +17,8 @@ from itertools import pairwise, starmap, takewhile
 from math import comb
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from rag_eval.analysis import Report, run_date, system_commit
 from rag_eval.analysis.baseline import GoldCounts, gold_counts
 from rag_eval.cases import GOOD
@@ -147,7 +149,7 @@ def point(label: str, report: Report, names: Sequence[str]) -> Point:
     """Return the point of a report, only with the scores of these metrics: a folder may hold hundreds of reports."""
     wanted = {measured.column for name in names if (measured := find(name))}
     questions = tuple(
-        case._replace(scores={name: score for name, score in case.scores.items() if name in wanted})
+        replace(case, scores={name: score for name, score in case.scores.items() if name in wanted})
         for case in report.questions
     )
     metrics = {name: result for name, result in report.metrics.items() if name in names}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
-from msgspec.structs import astuple
 
 from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quoted
-from rag_eval.contract.records import LARGEST, Count
+from rag_eval.contract.records import LARGEST
 from rag_eval.metrics import Metric, of_column
 from rag_eval.stats.tally import JsonScore, Score, json_score
 
@@ -78,7 +77,12 @@ def distinct(cases: Sequence[Question], shared: bool) -> tuple[list[CaseScores],
     return list(known.values()), list(map(positions.__getitem__, keys))
 
 
-class Question(NamedTuple):
+# Limits of the plain scores, too, would crash msgspec 0.22.
+_Labelled = tuple[Annotated[float, Meta(ge=-LARGEST, le=LARGEST)], bool]
+_Line = Annotated[int, Meta(ge=0, le=LARGEST)]
+
+
+class Question(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """One case: its labels, and its score under each metric that applies.
 
     ``scores`` use the name that all folds of a metric share. ``gold_sha256`` is the hash of the gold item's exact
@@ -91,11 +95,11 @@ class Question(NamedTuple):
     answerable: bool
     label: str
     coarse_label: str
-    scores: CaseScores
-    gold_line: int
-    trace_line: int
-    gold_sha256: str = ""
-    slices: tuple[str, ...] = ()
+    scores: Mapping[str, float | _Labelled]
+    gold_line: _Line
+    trace_line: _Line
+    gold_sha256: str
+    slices: tuple[str, ...]
 
 
 def are_shared(cases: Sequence[Question], column: str) -> bool:
@@ -113,30 +117,6 @@ class QuestionList(tuple[Question, ...]):
     def failing(self) -> QuestionList:
         """Return the cases whose answer is wrong, by their labels."""
         return QuestionList(question for question in self if question.label not in GOOD)
-
-
-_Labelled = tuple[Annotated[float, Meta(ge=-LARGEST, le=LARGEST)], bool]
-
-
-class QuestionRow(Struct, gc=False, forbid_unknown_fields=True):
-    """A question as in report.json."""
-
-    qid: str
-    run: str | None
-    question: str
-    answerable: bool
-    label: str
-    coarse_label: str
-    scores: dict[str, float | _Labelled]
-    gold_line: Count
-    trace_line: Count
-    gold_sha256: str
-    slices: tuple[str, ...]
-
-    def as_question(self) -> Question:
-        """Return the question; a report of another program may have 3.0 as a line."""
-        lines = int(self.gold_line), int(self.trace_line)
-        return Question(*astuple(self)[:7], *lines, *astuple(self)[9:])  # type: ignore[call-arg]
 
 
 def impossible(questions: Sequence[Question]) -> str:

@@ -16,7 +16,7 @@ from rag_eval.analysis import Report
 from rag_eval.common.escaping import quantity, quoted
 from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.gates import COMPLETENESS
-from rag_eval.gates.questions import Question, QuestionRow, impossible
+from rag_eval.gates.questions import Question, impossible
 from rag_eval.readers import strict_json
 from rag_eval.readers.json_objects import decode_exactly
 from rag_eval.readers.problems import Contract, ProblemCollector
@@ -64,7 +64,7 @@ def _by_parts(contract: Contract, data: bytes) -> dict[str, Any] | None:
         return None
     labels = [contract.schema["properties"]["questions"]["items"]["properties"][name]["enum"] for name in _LABELS]
     entries, made = msgspec.json.decode(questions, type=list[msgspec.Raw]), list[Question]()
-    decoder, quotes = msgspec.json.Decoder(list[QuestionRow]), rest.count(b'"') + len('""')
+    decoder, quotes = msgspec.json.Decoder(list[Question]), rest.count(b'"') + len('""')
     for begin in range(0, len(entries), _BATCH):
         text = b"[%s]" % b",".join(map(bytes, entries[begin : begin + _BATCH]))
         rows = decoder.decode(text)
@@ -73,7 +73,7 @@ def _by_parts(contract: Contract, data: bytes) -> dict[str, Any] | None:
             return None
         if any([row.label not in labels[0] or row.coarse_label not in labels[1] for row in rows]):
             return None
-        made += [row.as_question() for row in rows]
+        made += rows
     # A repeated key lost its quotes.
     return {**value, "questions": made} if data.count(b'"') == quotes else None
 

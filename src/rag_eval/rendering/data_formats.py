@@ -11,15 +11,14 @@ import msgspec
 
 from rag_eval.analysis import FORMAT, Report
 from rag_eval.common.escaping import as_objects, csv_text, json_source, spreadsheet
-from rag_eval.gates.questions import Question, QuestionList, QuestionRow, Scores
+from rag_eval.gates.questions import Question, QuestionList, Scores
 from rag_eval.metrics import METRICS, column_of, single_score
 
 
 def render_json(report: Report) -> str:
     """Return the JSON text of ``schemas/report.schema.json``, two spaces for each level."""
-    questions = [question._asdict() for question in report.questions]  # their scores stay as they are stored
     parts = report._asdict().items()
-    fields = {name: questions if name == "questions" else as_objects(part) for name, part in parts}
+    fields = {name: list(part) if name == "questions" else as_objects(part) for name, part in parts}
     head = {"format": FORMAT, "version": fields.pop("version"), "verdict": fields.pop("verdict"), "pass": report.passed}
     fields = {**head, **fields}
     try:
@@ -44,10 +43,10 @@ def _spelled(value: Any) -> Any:
 
 
 def from_json(value: dict[str, Any]) -> Report:
-    """Return the report of a valid value; its questions may be converted already, from :class:`QuestionRow`."""
+    """Return the report of a valid value; its questions may be converted already."""
     questions = value["questions"]
     if questions and not isinstance(questions[0], Question):
-        questions = [row.as_question() for row in msgspec.convert(questions, list[QuestionRow])]
+        questions = msgspec.convert(questions, list[Question], strict=False)  # 3.0 is a line, too
     fields = {name: part for name, part in value.items() if name not in ("format", "pass", "questions")}
     report: Report = _converted(Report, {**fields, "questions": QuestionList(questions)})
     return report
