@@ -118,7 +118,6 @@ def build_report(
 
 
 def _notes(card: Scorecard, golds: Mapping[str, Gold], policy: Policy, context: Context) -> Iterator[Note]:
-    """Yield notes on how the cases were scored and on run.json."""
     by_documents = sum(count for outcome, count in card.cases.outcome_counts if outcome.level == "doc")
     if by_documents:
         yield Note("retrieval", 0, "judged by documents because the items have no labels on chunks", by_documents)

@@ -70,7 +70,13 @@ def score_file(task: Task) -> Scorer:
     if execution.scheduler and execution.engine != "dask":
         raise UsageError("--scheduler works only with dask. Add --engine dask, or remove --scheduler")
     try:
-        return _in_ranges(task) or score_stream(task.work, task.reader, task.path, _digest(task))
+        if scorer := _in_ranges(task):
+            return scorer
+        digest = task.digests.of("trace", task.path) if task.digests else None
+        if execution.watch is not SILENT:
+            execution.watch.begin(_file_size(task.path))
+            digest = Watched(digest, execution.watch)
+        return score_stream(task.work, task.reader, task.path, digest)
     finally:
         execution.watch.end()
 
@@ -88,14 +94,6 @@ def _in_ranges(task: Task) -> Scorer | None:
             return None
         scorer: Scorer | None = import_module(ENGINES[task.execution.engine]).run(task, source.plain, source.size)
         return scorer
-
-
-def _digest(task: Task) -> Any:
-    digest = task.digests.of("trace", task.path) if task.digests else None
-    if task.execution.watch is SILENT:
-        return digest
-    task.execution.watch.begin(_file_size(task.path))
-    return Watched(digest, task.execution.watch)
 
 
 def _file_size(path: str) -> int:

@@ -15,7 +15,7 @@ from math import fsum
 from operator import attrgetter, mul
 from typing import Any, NamedTuple
 
-from rag_eval.gates import MetricResult
+from rag_eval.gates import COMPLETENESS, MetricResult
 from rag_eval.gates.questions import CaseScores, Question, are_shared, distinct
 from rag_eval.gates.selection import clusters
 from rag_eval.metrics import Measure, measure
@@ -33,7 +33,6 @@ ColumnScores = tuple[JsonScore | None, ...]
 CONFIDENCE = "0.95"
 _QID, _RUN, _SLICES = map(attrgetter, ("qid", "run", "slices"))
 _CASE, _GOLD = attrgetter("qid", "run"), attrgetter("qid", "gold_sha256")
-_ONE = 10**15  # sums of whole numbers are exact in any order, and quicker than exact sums of floats
 
 
 def has_several_runs(cases: Iterable[Question]) -> bool:
@@ -61,8 +60,7 @@ def pair_cases(before: Sequence[Question], after: Sequence[Question]) -> list[tu
 def counted(completeness: Completeness) -> dict[str, Value]:
     """Return the counts of completeness as values for gates."""
     counts = completeness._asdict()
-    names = ("missing", "duplicate", "unknown")
-    return {f"completeness.{name}": Value(Fraction(counts[name]), completeness.expected) for name in names}
+    return {f"completeness.{name}": Value(Fraction(counts[name]), completeness.expected) for name in COMPLETENESS}
 
 
 class GroupedCases:
@@ -76,7 +74,6 @@ class GroupedCases:
         self._columns: dict[str, tuple[bool, ColumnScores]] = {}
         self._distinct: dict[bool, tuple[list[CaseScores], list[int]]] = {}
         self._positions: dict[bool, list[tuple[list[int], list[int]]]] = {}
-        self._score_counts: dict[tuple[bool, bytes], list[int]] = {}
         self._units: dict[bool, Counter[tuple[int, ...]]] = {}
 
     @cached_property
@@ -109,17 +106,11 @@ class GroupedCases:
     def totals(self, column: str) -> Counter[tuple[float, int]]:
         """Count the questions by the sum (to twelve decimals) and the number of their scores, if they have any."""
         shared, scores = self.scores(column)
-        whole = [0 if score is None else round(score * _ONE) for score in scores]  # type: ignore[arg-type]
-        has_score = bytes([score is not None for score in scores])
-        units = self._units[shared]
-        if (shared, has_score) not in self._score_counts:
-            self._score_counts[shared, has_score] = [sum(map(has_score.__getitem__, unit)) for unit in units]
-        sums = [sum(map(whole.__getitem__, unit)) for unit in units]
-        counted = weighted_counts(list(zip(sums, self._score_counts[shared, has_score], strict=True)), units.values())
         groups: Counter[tuple[float, int]] = Counter()
-        for (total, number), questions in counted.items():
-            if number:
-                groups[round(total / _ONE, DECIMALS), number] += questions
+        for unit, questions in self._units[shared].items():
+            known: list[Any] = [score for score in map(scores.__getitem__, unit) if score is not None]
+            if known:
+                groups[round(fsum(known), DECIMALS), len(known)] += questions
         return groups
 
     def runs(self, column: str) -> list[tuple[int, float, float]]:

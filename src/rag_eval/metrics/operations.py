@@ -122,7 +122,6 @@ def empty_rate(case: Case) -> bool | None:
 
 
 def _latency(stage: str, what: str) -> Metric:
-    """Return the metric of a stage's milliseconds."""
     folds = {**_SPREAD, ".total": "total"} if stage == "total" else _SPREAD
 
     def latency(case: Case) -> float | None:

@@ -144,7 +144,6 @@ def _metric(row: Row, formatter: TextFormatter) -> str:
 
 
 def _value(cell: Cell | AllOfK, name: str = "") -> str:
-    """Return a value with its interval."""
     if cell.value is None:
         return _NONE
     ends = format_interval(cell.low, cell.high, as_fraction(cell.value), name=name)

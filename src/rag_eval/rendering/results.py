@@ -101,7 +101,6 @@ def questions(report: Report, formatter: TextFormatter, limit: int) -> list[Bloc
 
 
 def _meanings(names: Iterable[str], formatter: TextFormatter) -> list[Block]:
-    """Explain labels."""
     return bullets([f"{formatter.code(label)}: {MEANING[label]}" for label in names])
 
 

@@ -260,7 +260,6 @@ def _loosens(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 
 def _only_policy(policies: list[Policy]) -> Policy:
-    """Return the only policy; raise UsageError for several."""
     if len(policies) > 1:
         some = ", ".join(quoted(policy.file) for policy in policies[:_NAMED])
         which = f"so it is unknown which one applies here: {some}"

@@ -143,7 +143,6 @@ def _base_policy(options: Options, authority: Authority, head: Policy, reader: R
 
 
 def _with_options(policy: Policy, options: Options) -> Policy:
-    """Return a policy with the options of the run laid over it."""
     return restrict_policy(policy, options.perspectives, options.suite)._replace(
         k=headline(options.cutoffs, policy.k),
         gold=options.gold or policy.gold,

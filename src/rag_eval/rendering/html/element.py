@@ -228,5 +228,4 @@ def _raw(name: str, file: str) -> Markup:
 
 @cache
 def _packaged(name: str) -> str:
-    """Return a packaged file."""
     return (get_data(__package__ or "", name) or b"").decode()
