@@ -179,8 +179,15 @@ def test_cases_that_an_earlier_change_removed_ask_for_a_new_baseline():
     assert finding.fix == ("An earlier change removed these cases. If that was right, renew the baseline.")
     (finding,) = fewer_cases({"precision": 5}, {"precision": 4}, "g.jsonl", {"precision": 9})
     assert finding.fix == "Keep the questions and their labels."
+    (finding,) = fewer_cases({"precision": 5, "chr max_drop": 5}, {"chr max_drop": 4}, "g.jsonl")
+    assert finding.fix == "Keep the questions and their labels. With baseline.trace, changed items are compared too."
     (finding,) = fewer_cases({"precision": 5}, {"precision": 5}, "g.jsonl", {"precision": 9}, missing=4)
     assert finding.fix == "Keep the questions and their labels."
+
+
+def test_reworded_items_that_only_regression_gates_leave_out_lost_no_labels():
+    (finding,) = fewer_cases({"precision": 5, "chr max_drop": 5}, {"precision": 5, "chr max_drop": 4}, "g.jsonl")
+    assert finding.fix == "To compare changed items, too, name the traces of the baseline: baseline.trace."
 
 
 def gold(**fields):

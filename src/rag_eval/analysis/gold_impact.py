@@ -216,6 +216,8 @@ def fewer_cases(
         fix = "Keep the questions and their labels."
         if not missing and all(now.get(name, 0) >= on_base[name] for name in fallen):
             fix = "An earlier change removed these cases. If that was right, renew the baseline."
+        elif not missing and all(name.endswith(tuple(MARGINS)) and " where " not in name for name in fallen):
+            fix = "To compare changed items, too, name the traces of the baseline: baseline.trace."
         elif any(name.endswith(tuple(MARGINS)) for name in fallen):
             fix += " With baseline.trace, changed items are compared too."
         yield Finding("fewer-cases", "warning", message, fix, file)
