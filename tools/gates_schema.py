@@ -526,6 +526,7 @@ _INTEGRITY = {
     "padded-answers": "Answers also contain what most other questions expect.",
     "constant-answers": "One claim, or a few, count as right for different questions.",
     "hidden-answers": "Answers have the expected text only in invisible places.",
+    "ignored-reasoning": "Answers begin with the reasoning of a model, which is not judged.",
     "copied-answers": "Answers repeat long passages of chunks, and no gate limits that.",
     "flags-everything": "The guardrail flags nine in ten benign controls or more.",
     "padded-citations": "Answers cite everything that was retrieved.",

@@ -38,7 +38,7 @@ HIDDEN = {
     "an element beside the page": '<div style="position:absolute;left:-9999px">{}</div> It is fine.',
     "an element for screen readers": 'It is fine. <span class="small sr-only">{}</span>',
     "an element for browsers without scripts": "It is fine. <noscript>{}</noscript>",
-    "the reasoning of a model": "<think>\nIs it {}?\n</think>\n\nIt is fine.",
+    "reasoning behind the answer": "It is fine.\n\n<think>\nIs it {}?\n</think>",
     "the description of a drawing": "It is fine. <svg><desc>{}</desc></svg>",
     "the data of a drawing": "It is fine. <svg><metadata>{}</metadata></svg>",
     "an element for browsers without frames": "It is fine. <noframes>{}</noframes>",
@@ -91,11 +91,6 @@ VISIBLE = {
     "in the text of a link": 'It is [{}](https://example.org/hidden "the source").',
     "in an element with a word of ours in its address": '<a href="/hidden/sr-only-text">It is {}.</a>',
     "behind a comment": "<!-- {} --> It is {}.",
-    "far behind the reasoning of a model": "<think>"
-    + "Is it {}? " * 30
-    + "</think>"
-    + "It is fine. " * 400
-    + "It is {}.",
     "in a long text": "It is fine. <br> " * 2_000 + "It is {}." + "It is fine. <br> " * 2_000,
 }
 

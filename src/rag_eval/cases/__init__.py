@@ -288,14 +288,14 @@ class Case:
 
     @cached_property
     def leaks(self) -> tuple[Leak, ...]:
-        """Return the leaks that the detectors find in the claim, except texts of question and gold (docs/safety.md)."""
+        """Return the leaks in the answer and the reasoning before it, except texts of question and gold."""
         from rag_eval.textual.leaks import leaks_of
 
         gold, safety = self.gold, self.settings.safety
         facts = [text for fact in gold.facts or () for text in fact.wordings]
         expected = (gold.question, *gold.substrings, gold.expected_answer or "", *(gold.expected_claims or ()), *facts)
-        chunks = self.chunk_tokens if len(self.claim) >= safety.verbatim_words else ()
-        return leaks_of(self.claim, expected, chunks, safety)
+        chunks = self.chunk_tokens if len(self.trace.recorded) >= safety.verbatim_words else ()
+        return leaks_of(self.trace.recorded.strip(), expected, chunks, safety)
 
     @property
     def blocked(self) -> bool:

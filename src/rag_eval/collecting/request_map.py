@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rag_eval.contract import Trace
+from rag_eval.contract import Trace, without_reasoning
 from rag_eval.errors import UsageError
 from rag_eval.importers import retrieved, unwrap
 from rag_eval.trace import STAGES
@@ -187,7 +187,9 @@ def _fields_of(reply: Any, mapped: RequestMap) -> Row:
     elif isinstance(reply, dict) and isinstance(reply.get("retrieved_ids"), list):
         row["retrieved_ids"] = reply["retrieved_ids"]
     if ("citations", mapped.citations) in _IN_TEXT:
-        row["answer_json"]["citations"] = retrieved.cited_in(answer, mapped.citations, row.get("retrieved_ids", ()))
+        row["answer_json"]["citations"] = retrieved.cited_in(
+            without_reasoning(answer), mapped.citations, row.get("retrieved_ids", ())
+        )
     times = {stage: unwrap.at(reply, pointer) for stage, pointer in mapped.latency_ms.items()}
     if numbers := {stage: value for stage, value in times.items() if type(value) in (int, float) and value >= 0}:
         row["latency_ms"] = numbers

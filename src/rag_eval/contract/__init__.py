@@ -22,6 +22,7 @@ from rag_eval.contract.records import Usage as Usage
 from rag_eval.contract.records import inline_citations as inline_citations
 from rag_eval.contract.records import item_hash as item_hash
 from rag_eval.contract.records import without_citations as without_citations
+from rag_eval.contract.records import without_reasoning as without_reasoning
 
 DEFAULT_GOLD, DEFAULT_TRACE = "eval/gold.jsonl", "runs/trace.jsonl"
 """Where the files are looked for if nothing names them."""

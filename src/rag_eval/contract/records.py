@@ -24,6 +24,14 @@ _FOOTNOTE = (
     r"[0-9]{1,3}(?:\s?(?:,|and|&|–|-)\s?[0-9]{1,3})*[\])]"
 )
 """``[3]``, ``[^3]``, ``【4:0†source】``, ``<sup>3</sup>``, ``[Doc 3]``, ``(Source: 3)``."""
+_REASONING = (  # of a model, as its chat template marks it: to its end, or to that of the text
+    r"(?s)(?:\s*(?:<(think|thinking|thought|reason|reasoning|seed:think)>.*?(?:</\1>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)"
+    r"|◁think▷.*?(?:◁/think▷|\Z)|<\|begin_of_thought\|>.*?(?:<\|end_of_thought\|>|\Z)"
+    r"|<\|START_THINKING\|>.*?(?:<\|END_THINKING\|>|\Z)|analysis(?=[A-Z]).*?assistantfinal"
+    r"|(?:<\|start\|>assistant)?<\|channel\|>analysis.*?(?:<\|channel\|>final<\|message\|>|\Z)))+\s*"
+)
+_REASONING_STARTS = "<think", "<thought", "<reason", "<seed:", "<|", "[THINK]", "◁think", "analysis"
+_REASONING_END = r"(?m)(?:(?<![ \t`'\"*(])</think>|</think>[ \t]*$)\s*"  # of one that the prompt began; not in code
 _BRACKETED = r"\[([^\[\]]{1,1000})\]"
 _SEPARATORS = r"[,\s]+"
 
@@ -353,9 +361,14 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
         return self.answer_json is not None or self.answer is not None
 
     @property
-    def claim(self) -> str:
-        """Return the answer as given, with the space around it."""
+    def recorded(self) -> str:
+        """Return the answer as given, with the reasoning of a model before it."""
         return (self.answer or "") if self.answer_json is None else self.answer_json.claim
+
+    @property
+    def claim(self) -> str:
+        """Return the answer without the reasoning before it, with the space around it."""
+        return without_reasoning(self.recorded)
 
     @property
     def citations(self) -> tuple[str, ...] | None:
@@ -367,7 +380,7 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
         """Return the citations as given, with repeats."""
         if self.answer_json is not None:
             return self.answer_json.citations
-        return self.answer_citations if self.answer_citations is not None else inline_citations(self.answer or "")
+        return self.answer_citations if self.answer_citations is not None else inline_citations(self.claim)
 
     @property
     def retrieved(self) -> tuple[str, ...]:
@@ -386,6 +399,14 @@ class _MissingTrace(Trace):
 
     def __post_init__(self) -> None:
         pass
+
+
+def without_reasoning(text: str) -> str:
+    """Return an answer without the reasoning of a model before it; '' if the reasoning does not end."""
+    if text.lstrip().startswith(_REASONING_STARTS) and (reasoning := re.match(_REASONING, text)):
+        return text[reasoning.end() :]
+    end = re.search(_REASONING_END, text) if "</think>" in text else None
+    return text if end is None or "<think" in text[: end.start()] else text[end.end() :]
 
 
 def inline_citations(text: str) -> list[str] | None:

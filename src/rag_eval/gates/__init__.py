@@ -50,8 +50,8 @@ WHOLE_RUN_CHECKS = tuple(
 )
 """Checks of all cases together: a part of the questions may look degenerate by chance."""
 
-_ERRORS = "hidden-answers copied-answers flags-everything partly-measured stale-traces other-gold stale-verdict"
-_ERRORS += " missing-verdict changed-verdict ids-changed"
+_ERRORS = "hidden-answers ignored-reasoning copied-answers flags-everything partly-measured stale-traces other-gold"
+_ERRORS += " stale-verdict missing-verdict changed-verdict ids-changed"
 _WARNINGS = "answers-from-gold other-answer marked-refusals constant-measurements unchecked-answers vacuous-gold"
 LEVELS: Mapping[str, str] = {
     **dict.fromkeys((*WHOLE_RUN_CHECKS, *_ERRORS.split()), "error"),

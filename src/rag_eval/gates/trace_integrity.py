@@ -89,6 +89,19 @@ def hidden_refusals(refusals: Sequence[Case]) -> Iterator[Finding]:
     return _of_a_tenth(unseen, refusals, Finding("hidden-answers", "error", what, "Write the refusal as plain text."))
 
 
+def ignored_reasoning(answers: Sequence[Case], level: Level) -> Iterator[Finding]:
+    """Find answers behind the reasoning of a model, which is not judged, although any text may be marked as such."""
+    reasoned = [case for case in answers if case.claim != case.trace.recorded.strip()]
+    if not reasoned:
+        return
+    message = f"{len(reasoned)} of {len(answers)} answers begin with the reasoning of a model, which is not judged"
+    empty = sum(not case.claim for case in reasoned)
+    message += f", and {empty} of them are empty, because nothing follows it" if empty else ""
+    fix = "Record what users see: remove the reasoning if they do not see it, otherwise its tags. To keep it in the"
+    fix += " traces, write in the gates file: integrity: {ignored-reasoning: warning}"
+    yield Finding("ignored-reasoning", level, message, fix)
+
+
 def constant_answers(answers: Sequence[Case]) -> Iterator[Finding]:
     """Find nearly the same claim as the right answer to questions that expect different answers.
 

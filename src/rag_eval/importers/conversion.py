@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_eval.common.escaping import quantity, quoted
+from rag_eval.contract import without_reasoning
 from rag_eval.importers import FIELDS, Account, ImportInputs, Row, gold_row, retrieved, unwrap
 from rag_eval.importers.documents import cell_value, objects
 from rag_eval.trace import text_id
@@ -21,7 +22,6 @@ _LABELS = (  # in the expected output of a dataset
     "gold_citations", "gold_claim_substr", "answerable",
 )  # fmt: skip
 _TIMEOUT = re.compile(r"(?i)timeout|timed out|deadline exceeded|\b504\b")
-_REASONING = re.compile(r"\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)  # of models whose template shows it
 _LONGEST_NAME = 200  # of a conversation
 _OR_GOLD = ", such as /answer. If the file is a gold set, write: rag-eval import auto FILE --as gold"
 _PRINTED = "Record their ids and texts, such as [doc.page_content for doc in docs], and write JSON."
@@ -332,9 +332,9 @@ class Conversion:
             self.problem("", message, "Name its place with --qid POINTER or --question POINTER.")
             return None
         ids = None if draft.chunks is None else [chunk["id"] for chunk in draft.chunks]
-        if draft.answer is not None and (reasoning := _REASONING.match(draft.answer)):
-            self.account.dropped("reasoning in <think> before answers", "it is no part of the answer")
-            draft.answer = draft.answer[reasoning.end() :]
+        if draft.answer is not None and (answer := without_reasoning(draft.answer)) != draft.answer:
+            self.account.dropped("reasoning before answers", "it is no part of the answer")
+            draft.answer = answer
         cited = self._citations(draft, ids or [])
         citations = {} if cited is None else {"citations": cited}
         row: Row = {

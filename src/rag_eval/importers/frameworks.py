@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rag_eval.common.escaping import quoted
-from rag_eval.contract import LABEL_FILES, Gold, Trace, inline_citations
+from rag_eval.contract import LABEL_FILES, Gold, Trace, inline_citations, without_reasoning
 from rag_eval.importers import FIELDS, Account, ImportInputs, Numbered, Row
 from rag_eval.importers.conversion import NOT_READ, Conversion
 from rag_eval.scoring import QuestionIndex
@@ -171,7 +171,7 @@ def example08_trace(row: Row, qid: str, account: Account) -> Row:
     account.renamed("answer", "answer_json.claim")
     answer, cited, written = rest.pop("answer"), rest.pop("citations", None), "citations"
     if cited is None:
-        cited, written = inline_citations(answer), "citations in the answer"
+        cited, written = inline_citations(without_reasoning(answer)), "citations in the answer"
     if cited is not None:
         account.renamed(written, "answer_json.citations")
     return {"qid": qid, **rest, "answer_json": {"claim": answer, **({} if cited is None else {"citations": cited})}}

@@ -19,7 +19,7 @@ _PHRASE = re.compile(r"[a-z0-9][a-z0-9\-\s]{4,}")
 _SHORTEST_PHRASE = 5
 
 
-@metric("answers", source="reference scorer", depends_on="features", version=2)
+@metric("answers", source="reference scorer", depends_on="features", version=3)
 def precision(case: Case) -> bool | None:
     """Share of answers that are correct and correctly cited. The item is answerable, the claim contains a gold substring (if the item has any), every cited chunk was retrieved, and gold evidence is cited as in chr."""  # noqa: E501
     return case.is_answerable and case.contained and case.citation_hit if not case.refused and case.counts else None
@@ -31,7 +31,7 @@ def hit_precision(case: Case) -> bool | None:
     return case.is_answerable and case.overlap if not case.refused and case.counts else None
 
 
-@metric("answerable items with an expected answer", source="Example 08", needs="gold.expected_answer")
+@metric("answerable items with an expected answer", source="Example 08", needs="gold.expected_answer", version=2)
 def containment(case: Case) -> bool | None:
     """Share of answerable items whose answer contains a phrase of the expected answer. Phrases are sequences of at least five letters, digits, hyphens and spaces in the lower-cased expected answer. A refusal scores 0."""  # noqa: E501
     if not case.is_answerable or case.gold.expected_answer is None:

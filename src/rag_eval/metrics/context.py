@@ -137,21 +137,21 @@ _COUNT: dict[str, Any] = {
 }
 
 
-@groundedness_metric(_CHECKED, scale="share", needs="trace.chunks.text", settings="refusal groundedness", version=10)
+@groundedness_metric(_CHECKED, scale="share", needs="trace.chunks.text", settings="refusal groundedness", version=11)
 def claim_support(case: Case) -> Ratio | None:
     """Share of the checked sentences of an answer that the chunks support. A sentence is supported if its groundedness reaches `groundedness.assertion` (`groundedness.inference` for sentences with may, might or likely), no number or name in it is made up, and the chunks do not deny it. Questions, pleasantries, headings, transitions, code, citations and statements about gaps in the sources are not checked."""  # noqa: E501
     verdicts = case.verdicts
     return (sum(verdicts), len(verdicts)) if verdicts else None
 
 
-@groundedness_metric(_CHECKED, settings="refusal groundedness", unit="sentences", **_COUNT, version=10)
+@groundedness_metric(_CHECKED, settings="refusal groundedness", unit="sentences", **_COUNT, version=11)
 def unsupported_claims(case: Case) -> int | None:
     """Number of checked sentences of an answer that the chunks do not support."""
     verdicts = case.verdicts
     return len(verdicts) - sum(verdicts) if verdicts else None
 
 
-@groundedness_metric("answers with chunk texts", unit="numbers", **_COUNT, version=10)
+@groundedness_metric("answers with chunk texts", unit="numbers", **_COUNT, version=11)
 def numeric_fabrication(case: Case) -> int | None:
     """Number of made-up numbers in an answer: distinct numbers that are in no chunk. 1,000 is 1000, 15% is 15 percent, three is 3. A number of one or two digits must occur within ten words of a content word of its sentence. Numbers of the question, numbers of list items, versions, decades, cited years and counts of listed things are not made up."""  # noqa: E501
     if case.grounded is None or not case.claim:
@@ -159,7 +159,7 @@ def numeric_fabrication(case: Case) -> int | None:
     return len({item.sentence.keys[position] for item in case.grounded for position in item.made_up})
 
 
-@groundedness_metric("answered items with expected claims", scale="share", needs="gold.expected_claims", version=9)
+@groundedness_metric("answered items with expected claims", scale="share", needs="gold.expected_claims", version=10)
 def expected_claims_found(case: Case) -> Ratio | None:
     """Share of the expected claims that an answer makes. It makes a claim if its sentences have nearly all words of the claim and all its numbers, and do not deny it."""  # noqa: E501
     claims = case.gold.expected_claims
@@ -168,7 +168,7 @@ def expected_claims_found(case: Case) -> Ratio | None:
     return sum(_makes(case, claim) for claim in claims), len(claims)
 
 
-@groundedness_metric("answered items with forbidden claims", better="lower", needs="gold.forbidden_claims", version=10)
+@groundedness_metric("answered items with forbidden claims", better="lower", needs="gold.forbidden_claims", version=11)
 def forbidden_claims_made(case: Case) -> bool | None:
     """Share of answers that make a forbidden claim. An answer makes a claim if it has nearly all words of the claim and all its numbers, and does not deny it."""  # noqa: E501
     claims = case.gold.forbidden_claims
@@ -180,7 +180,7 @@ def forbidden_claims_made(case: Case) -> bool | None:
 @groundedness_metric(
     "answers with chunk texts and a content word",
     source="rag-eval",
-    version=9,
+    version=10,
     scale="real",
     needs="trace.chunks.text",
     settings="refusal",

@@ -182,6 +182,7 @@ def _check_answers(
         *trace_integrity.hidden_answers(right),
         *trace_integrity.hidden_support(judged),
         *trace_integrity.hidden_refusals(cases["refused"]),
+        *trace_integrity.ignored_reasoning(cases["answered"], "error" if inputs.authority else "warning"),
         *trace_integrity.copied_answers(judged, policies, settings.safety.verbatim_words),
         *trace_integrity.answers_from_gold(judged),
         *trace_integrity.other_answers(cases["answered"]),

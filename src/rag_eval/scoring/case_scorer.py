@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from rag_eval.cases import Case, coarse_label, is_blocked, label, refused_in_words, search_label
 from rag_eval.cases.ranking import ranks_of
-from rag_eval.contract import OPTIONAL, Gold, Settings, Trace, Usage
+from rag_eval.contract import OPTIONAL, Gold, Settings, Trace, Usage, without_reasoning
 from rag_eval.metrics import Measure
 from rag_eval.metrics.operations import unpriced
 from rag_eval.scoring import CITES_ALL, SAYS_ALL, BaseCaseScorer, CaseOutcome, Scorer, Scores
@@ -55,7 +55,7 @@ def extract_features(gold: Gold, trace: Trace, settings: Settings) -> Extract:
     They are read from the records directly, which is much faster than computing the scores.
     """
     answer = trace.answer_json
-    given = trace.claim if answer is None else answer.claim
+    given = without_reasoning(trace.recorded if answer is None else answer.claim)
     citations = trace.given_citations() if answer is None else answer.citations
     ids: Sequence[str] = trace.given_retrieved() if trace.retrieved_ids is None else trace.retrieved_ids
     if len(set(ids)) != len(ids):
@@ -132,8 +132,8 @@ class CaseScorer(BaseCaseScorer):
         self._may_lack = len(self._probes) - ceil(len(self._probes) * _ALMOST_ALL)
 
     def suspects(self, traces: Sequence[Trace]) -> Collection[int]:
-        """Return the indexes of traces in whose claims a leak detector may find something, many at once."""
-        return suspects([trace.claim for trace in traces], self._settings.safety) if self.seeks_leaks else ()
+        """Return the indexes of traces in whose recorded answers a leak detector may find something, many at once."""
+        return suspects([trace.recorded for trace in traces], self._settings.safety) if self.seeks_leaks else ()
 
     def score(self, gold: Gold, trace: Trace, is_suspect: bool) -> CaseOutcome:
         """Return the outcome of a trace under its gold item."""

@@ -41,7 +41,7 @@ from rag_eval.textual.tokens import fold, holds_any, tokens
 
 Kind = Literal["declines", "lacks", "whole", "empty"]
 
-VERSION = 14
+VERSION = 15
 """Version of the patterns and limits below. Scores are comparable only under the same version."""
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "ru", "tr", "ar", "zh", "ja", "ko")
 MAX_CLAIM = 2000
