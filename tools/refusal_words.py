@@ -12,6 +12,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable
+from functools import cache
 from itertools import accumulate
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
@@ -134,8 +135,13 @@ class _Reader:
 
 def _cost(words: Words | set[str], language: Language) -> int:
     """Return how little a set of words selects: most texts have typical words."""
-    typical = {word[:WORD_START] for word in language.typical}
+    typical = _starts(language.typical)
     return sum([_TYPICAL if word in typical else 1 for word in words])
+
+
+@cache
+def _starts(words: Words) -> Words:
+    return frozenset([word[:WORD_START] for word in words])
 
 
 def _pairs(text: str) -> list[str]:
@@ -173,17 +179,20 @@ def _texts(tree: Any) -> list[str] | None:
 
 def _edge(tree: Any, beyond: str, *, at_start: bool) -> str:
     """Return whether a letter or digit may be at the start or end of a part, given the same of what is beyond it."""
-    edge = beyond
-    for kind, value in reversed(list(tree)) if at_start else tree:
+    parts = list(tree)
+    while parts:
+        kind, value = parts.pop(0 if at_start else -1)
         name = str(kind)
         if name == "LITERAL":
-            edge = _CUT if re.match(r"\w", chr(value)) else _EDGE
-        elif name == "SUBPATTERN":
-            edge = _edge(value[3], edge, at_start=at_start)
+            return _CUT if chr(value).isalnum() or chr(value) == "_" else _EDGE
+        if name == "SUBPATTERN":
+            parts = [*value[3], *parts] if at_start else [*parts, *value[3]]
         elif name == "BRANCH":
-            edge = max(_edge(branch, edge, at_start=at_start) for branch in value[1])  # _CUT if one is cut
+            beyond = _edge(parts, beyond, at_start=at_start)
+            return max(_edge(branch, beyond, at_start=at_start) for branch in value[1])  # _CUT if one is cut
         elif name.endswith("_REPEAT"):
-            edge = max(edge if value[0] == 0 else _EDGE, _edge(value[2], _CUT, at_start=at_start))
+            without = _EDGE if value[0] else _edge(parts, beyond, at_start=at_start)
+            return max(without, _edge(value[2], _CUT, at_start=at_start))
         elif name not in ("AT", "ASSERT", "ASSERT_NOT"):
-            edge = _CUT
-    return edge
+            return _CUT
+    return beyond
