@@ -1,4 +1,4 @@
-# make demo | test | check-deep | mutants | lint | docs | e2e | bench | watch | generate | accept | pictures
+# make demo | test | check-deep | mutants | lint | docs | e2e | ci | bench | watch | generate | accept | pictures
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
@@ -8,10 +8,11 @@ BENCH ?=
 BASE ?= main
 VERSION = dev
 MUTANTS ?=
+TESTS = not e2e and not deep
 FIRST := $(addprefix tests/,action analysis bench cases collecting contract engines gates git github governance stats)
 CONTAINERS := $(addprefix tests/e2e/,test_act.py test_action_gold.py test_action_image.py test_harness.py test_image.py)
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-first test-rest check-deep check-deep-first check-deep-rest mutants lint e2e e2e-image e2e-published e2e-rest e2e-tools docs docs-serve docs-version bench watch generate pins accept pictures format clean
+.PHONY: help demo test test-first test-rest check-deep mutants lint ci e2e e2e-image e2e-published e2e-rest e2e-tools docs docs-serve docs-version bench watch generate pins accept pictures format clean
 
 help:
 	@echo "make demo      install into $(VENV) and score the packaged example"
@@ -22,6 +23,7 @@ help:
 	@echo "make docs      build the docs site into site/, with every link checked; make docs-serve shows it while you write"
 	@echo "make docs-version  commit the site to the branch gh-pages: VERSION='1.0 latest', or dev"
 	@echo "make e2e       the real image, a workflow runner, GitHub's API description, the hooks (make e2e-tools installs them)"
+	@echo "make ci        all of these at once, as CI does"
 	@echo "make bench     measure against the peers and write bench/RESULTS.md; BENCH='--quick' and more: BENCH=--help"
 	@echo "make watch     instructions of small runs against BASE, main where not said (needs valgrind)"
 	@echo "make generate  write the files that are read off the metrics"
@@ -63,21 +65,15 @@ test: $(VENV)/.test
 
 # Two halves at once, of about the same length.
 test-first: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "not e2e and not deep" $(FIRST)
+	$(BIN)/python -m pytest -q -m "$(TESTS)" $(FIRST)
 
 test-rest: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "not e2e and not deep" tests $(FIRST:%=--ignore=%)
+	$(BIN)/python -m pytest -q -m "$(TESTS)" tests $(FIRST:%=--ignore=%)
 
 # The tests marked deep, and every Hypothesis test with three times the examples of `make test`.
 check-deep: export RAG_EVAL_TESTS = deep
-check-deep: $(VENV)/.test
-	$(MAKE) -k -j2 --output-sync=target check-deep-first check-deep-rest
-
-check-deep-first: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "(deep or hypothesis) and not e2e" $(FIRST)
-
-check-deep-rest: $(VENV)/.test
-	$(BIN)/python -m pytest -q -m "(deep or hypothesis) and not e2e" tests $(FIRST:%=--ignore=%)
+check-deep:
+	$(MAKE) test TESTS="(deep or hypothesis) and not e2e"
 
 # MUTANTS="--modules 'src/rag_eval/cli/*.py' --sample 100"; without it, the lines changed since BASE.
 mutants: $(VENV)/.test
@@ -124,15 +120,22 @@ e2e: $(VENV)/.frameworks $(VENV)/.docs
 	$(MAKE) -k -j2 --output-sync=target e2e-image e2e-rest
 
 # What starts containers, and what does not: the two share nothing, and wait a good deal.
-e2e-image: $(VENV)/.test
+e2e-image: $(VENV)/.test $(E2E_TOOLS)
 	$(BIN)/python -m pytest $(CONTAINERS)
 
 # What a release runs on the image that it pushed: RAG_EVAL_IMAGE names it.
 e2e-published: $(VENV)/.test
 	$(BIN)/python -m pytest tests/e2e/test_action_gold.py tests/e2e/test_action_image.py
 
-e2e-rest: $(VENV)/.frameworks $(VENV)/.docs
+e2e-rest: $(VENV)/.frameworks $(VENV)/.docs $(E2E_TOOLS)
 	$(BIN)/python -m pytest tests/e2e $(CONTAINERS:%=--ignore=%)
+
+# All of the above, without bench. The tests of `make test` and check-deep are one run, with the examples of check-deep.
+# Three targets at once on two cores, because downloads and the tests with containers mostly wait.
+ci: export RAG_EVAL_TESTS = deep
+ci: $(VENV)/.frameworks $(VENV)/.lint $(VENV)/.docs
+	$(MAKE) --no-print-directory -k -j3 --output-sync=target TESTS="not e2e" E2E_TOOLS=e2e-tools \
+	  e2e-tools lint docs e2e-image test-first test-rest e2e-rest
 
 # Installs what make e2e needs: as root, on Debian.
 e2e-tools:
