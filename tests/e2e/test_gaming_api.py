@@ -1,4 +1,4 @@
-"""Every scenario once more, each request and each answer held to GitHub's own description, below a GHES base path."""
+"""Scenarios that ask GitHub, each request and answer compared with GitHub's description, below a GHES base path."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from e2e.front import front
 from gaming.honest import build
 from gaming.play import play, scenarios
 
-SCENARIOS = scenarios()
+SCENARIOS = [scenario for scenario in scenarios() if scenario.asks]
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +20,6 @@ def base(tmp_path_factory):
 def test_the_attack_ends_as_it_does_without_prism(scenario, prism, tmp_path, base, keys):
     with front(prism[0]) as asked:
         ending = play(scenario, scenario.attack, tmp_path, base, keys, through=(asked.url, prism[1]))
-    assert asked.objections == []
+    assert (ending.asked, asked.objections) == (True, [])
     assert ending.code == scenario.expect["exit"], ending.said
     assert ending.shows(scenario.finding), ending.said

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 from contextlib import chdir, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import yaml
@@ -35,6 +35,7 @@ class Scenario:
     control: list = field(default_factory=list)
     unguarded: dict | None = None
     needs: str = ""
+    asks: bool = False
 
     @property
     def finding(self):
@@ -49,13 +50,17 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Ending:
-    """What came of a run: the exit code, what failed it, what else was found, all that was said, the report."""
+    """The outcome of a run: the exit code, what failed it, what else was found, its output, its report.
+
+    ``asked`` says whether the run asked GitHub for anything besides comments.
+    """
 
     code: int
     stops: set
     warnings: set
     said: str
     report: dict
+    asked: bool
 
     def shows(self, finding):
         """Whether a finding of any level, a broken gate, a change that loosens, a note or a text is there."""
@@ -91,7 +96,9 @@ def play(scenario, steps, folder, base, keys=None, inputs=None, through=None):
     if through:
         fake.raw_type = "application/vnd.github.raw; charset=utf-8"  # Prism takes what ends in +json for JSON
     with fake.serving(port):
-        return _acted(stage, url or fake.url, commits, folder)
+        ending = _acted(stage, url or fake.url, commits, folder)
+    asked = [seen.target for seen in fake.seen if seen.target.startswith("/repos/")]
+    return replace(ending, asked=any("/issues/" not in target for target in asked))
 
 
 def _staged(scenario, steps, folder, base, keys):
@@ -182,7 +189,7 @@ def _acted(stage, url, commits, folder):
         code = action(environ, connect)
     written = workspace / stage.inputs.get("working-directory", ".") / "rag-eval-report/report.json"
     report = json.loads(written.read_bytes()) if written.exists() else {}
-    return Ending(code, *_found(report), output.getvalue(), report)
+    return Ending(code, *_found(report), output.getvalue(), report, asked=False)
 
 
 def _workspace(stage):

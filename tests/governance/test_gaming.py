@@ -138,6 +138,7 @@ def test_an_attack_ends_in_its_own_finding(scenario, played):
     ending = attacked(scenario, played)
     assert ending.code == scenario.expect["exit"], ending.said
     assert ending.shows(scenario.finding), (ending.stops, ending.warnings, ending.said)
+    assert ending.asked is scenario.asks, "`asks: true` makes the end-to-end tests play it through Prism"
     if ending.code == 1:
         assert ending.stops == scenario.stops, ending.said
     elif ending.code == 2:
