@@ -26,10 +26,10 @@ def oldest(tmp_path_factory):
     if sys.version_info >= (3, 13):
         pytest.skip("the oldest packages have no builds for this Python")
     folder = tmp_path_factory.mktemp("oldest")
-    venv.create(folder, with_pip=True)
+    venv.create(folder)
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     pins = [wanted.replace(">=", "==") for wanted in pyproject["project"]["dependencies"]]
-    pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    pip = [sys.executable, "-m", "pip", "--python", folder, "--disable-pip-version-check", "install", "--quiet"]
     environ = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
     subprocess.run([*pip, *pins, ROOT], check=True, env=environ)
     return folder / "bin" / "rag-eval"
