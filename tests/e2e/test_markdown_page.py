@@ -13,7 +13,7 @@ from e2e.engine import HERE, TOOLS, installed, tool
 from hostile import PIECES, TAGS, replaced
 from whole_report import FREE, REPORT, shown
 
-PAGES = 200
+PAGES = 40
 
 
 @pytest.fixture(scope="module")
