@@ -82,6 +82,7 @@ VISIBLE = {
     "behind text crossed out by one tilde": "~It is fine.~ It is {}.",
     "about two measures": "It is ~{} (~28 grams), ~/{}/~30 or {}~.",
     "in a path": "It is in ~/{} and ~/old/{}~bak.",
+    "in a list of paths": "It is DIRS=~/{}:~/old.",
     "with fixed blanks": "It~is~{} and~so~on.",
     "in an element with a similar name": "<span><b>It is {}</b></span>",
     "in a list of references": "It is so [1].\n\n[1]: it is {}\n",

@@ -32,7 +32,7 @@ _NOT_SHOWN = (
     rf"<(?P<tag>\w{{1,20}})\s[^<>]{{0,500}}?(?:{_HIDING})[^<>]{{0,500}}>.{{0,4000}}?</(?P=tag)\s*>",
     rf"<(?P<pale>\w{{1,20}})\s{_PALE_ON_WHITE}[^<>]{{0,500}}>.{{0,4000}}?</(?P=pale)\s*>",
     r"(?<!~)~~(?![~\s])[^\n]{1,500}?(?<![~\s])~~(?!~)",  # crossed out, which takes the text back
-    r"(?<![~\w])~(?![~\s])[^\n~]{1,500}?(?<![~\s(])~(?![~\w])",  # the same; "~3 g (~1 oz)" is not
+    r"(?<![~\w])~(?![~\s])[^\n~]{1,500}?(?<![~\s(])~(?![~\w/])",  # the same; "~3 g (~1 oz)" is not
     r"<\w{1,20}\s[^<>]{0,500}=[^<>]{0,500}>",  # a tag with attributes
     r"!\[[^\]\n]{0,500}\]\([^()\n]{0,500}\)",  # an image with its description
     r"\x1b\[(?:(?![34]8;)[0-9]{1,3};){0,4}8m.{0,4000}?(?:\x1b\[(?:0|28)?m|\Z)",  # concealed in a terminal
