@@ -45,7 +45,7 @@ from rag_eval.metrics.operations import contradictions
 from rag_eval.scoring import Scorecard
 from rag_eval.scoring.aggregations import FOLDS
 from rag_eval.stats.intervals import Interval
-from rag_eval.stats.tally import Tally, Value, tally
+from rag_eval.stats.tally import Tally, Value, json_score, tally
 
 _WHOLE_SLICES = 200
 """Slices that have every metric; the others have the gated ones."""
@@ -369,9 +369,12 @@ def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[st
     """
     cases = card.cases
     golds, runs, repeated, outcomes = cases.golds, cases.runs, cases.repeated, list(cases.all_outcomes())
-    positions, scores = {name: index for index, name in enumerate(card.columns)}, {}
+    positions, rows, scores = {name: index for index, name in enumerate(card.columns)}, {}, {}
     for outcome, _ in cases.outcome_counts:
-        scores[id(outcome)] = Scores(positions, outcome.scores, outcome.case_scores)
+        for row in (outcome.scores, outcome.case_scores):
+            if id(row) not in rows:
+                rows[id(row)] = tuple([None if score is None else json_score(score) for score in row])
+        scores[id(outcome)] = Scores(positions, rows[id(outcome.scores)], rows[id(outcome.case_scores)])
     qids = list(map(_QID, golds))
     slices = [slices_of(gold, fields) for gold in golds] if fields else repeat((), len(golds))
     columns: list[Iterable[Any]] = [

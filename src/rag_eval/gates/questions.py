@@ -11,19 +11,19 @@ from rag_eval.cases import GOOD
 from rag_eval.common.escaping import quoted
 from rag_eval.contract.records import LARGEST
 from rag_eval.metrics import Metric, of_column
-from rag_eval.stats.tally import JsonScore, Score, json_score
+from rag_eval.stats.tally import JsonScore
 
 T = TypeVar("T")
 CaseScores = Mapping[str, JsonScore]
 """The scores of a case by column."""
-Row = Sequence[Score | None]
+Row = Sequence[JsonScore | None]
 """Scores by position, None where a metric does not apply."""
 MOST = 1e15
 """No dollars, milliseconds or tokens are greater; sums of so many questions stay finite below it."""
 
 
 class Scores(CaseScores):
-    """The scores of a case by column: what the scorer stores, converted to numbers on access.
+    """The scores of a case by column.
 
     Dicts of the scores of many cases would take more memory than everything else about them. ``positions`` has the
     index of a column in ``shared_scores``, which equal cases share, continued by ``case_scores``, in which they
@@ -47,7 +47,7 @@ class Scores(CaseScores):
         if index is None:
             return default
         score = self.shared_scores[index] if index < shared else self.case_scores[index - shared]
-        return default if score is None else json_score(score)
+        return default if score is None else score
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.as_dict())
@@ -61,7 +61,7 @@ class Scores(CaseScores):
     def as_dict(self) -> dict[str, JsonScore]:
         """Return the scores of all columns that apply."""
         applying = zip(self.positions, (*self.shared_scores, *self.case_scores), strict=True)
-        return {column: json_score(score) for column, score in applying if score is not None}
+        return {column: score for column, score in applying if score is not None}
 
 
 def distinct(cases: Sequence[Question], shared: bool) -> tuple[list[CaseScores], list[int]]:
@@ -121,10 +121,12 @@ class QuestionList(tuple[Question, ...]):
 
 def impossible(questions: Sequence[Question]) -> str:
     """Describe the first score that its metric cannot produce; return an empty text if every score is possible."""
+    possible = set[tuple[str, JsonScore]]()
     for case in questions:
         for name, score in case.scores.items():
-            if not _fits(of_column(name), score):
+            if (name, score) not in possible and not _fits(of_column(name), score):
                 return f"{quoted(case.qid, 40)} has an impossible score: {quoted(name, 40)} cannot be {quoted(score)}"
+            possible.add((name, score))
     return ""
 
 

@@ -87,7 +87,7 @@ def render_csv(report: Report) -> str:
     columns = ["qid", "run", "question", "answerable", "label", "coarse_label", *flip, "gold_line", "trace_line"]
 
     def row(question: Question) -> list[object]:
-        scores = question.scores
+        scores = question.scores.as_dict() if isinstance(question.scores, Scores) else question.scores
         return [
             *(spreadsheet(text) for text in (question.qid, question.run or "", question.question)),
             "true" if question.answerable else "false",
