@@ -15,6 +15,7 @@ from rag_eval.textual.tokens import content_words, passage
 
 refusal_metric = partial(metric, group="refusals")
 citation_metric = partial(metric, group="citations")
+_SQUAD: dict[str, Any] = {"source": "SQuAD 2.0 (abstention as a classifier)", "depends_on": "features"}
 _PHRASE = re.compile(r"[a-z0-9][a-z0-9\-\s]{4,}")
 _SHORTEST_PHRASE = 5
 
@@ -94,24 +95,19 @@ def abstention_accuracy(case: Case) -> bool | None:
     return case.refused != case.gold.answerable if case.counts else None
 
 
-@refusal_metric("refusals", source="SQuAD 2.0 (abstention as a classifier)", depends_on="features")
+@refusal_metric("refusals", **_SQUAD)
 def abstention_precision(case: Case) -> bool | None:
     """Share of refusals that were right: the question is unanswerable."""
     return case.is_unanswerable if case.refused and case.counts else None
 
 
-@refusal_metric("unanswerable items", source="SQuAD 2.0 (abstention as a classifier)", depends_on="features")
+@refusal_metric("unanswerable items", **_SQUAD)
 def abstention_recall(case: Case) -> bool | None:
     """Share of unanswerable questions that were refused. It is one minus under_refusal."""
     return case.refused if case.is_unanswerable else None
 
 
-@refusal_metric(
-    "refusals, and unanswerable items",
-    source="SQuAD 2.0 (abstention as a classifier)",
-    depends_on="features",
-    folds={"": "f1"},
-)
+@refusal_metric("refusals, and unanswerable items", folds={"": "f1"}, **_SQUAD)
 def abstention_f1(case: Case) -> bool | None:
     """F1 of refusing as a classifier of unanswerable questions: the harmonic mean of abstention_precision and abstention_recall. A right refusal scores 1; a refusal of an answerable question and an answer to an unanswerable one score 0."""  # noqa: E501
     return case.is_unanswerable and case.refused if case.counts and (case.refused or case.is_unanswerable) else None

@@ -129,12 +129,8 @@ def _wanted(wording: str) -> str:
 
 
 _CHECKED = "answers with chunk texts and a sentence to check"
-_COUNT: dict[str, Any] = {
-    "better": "lower",
-    "scale": "count",
-    "needs": "trace.chunks.text",
-    "folds": {"": "mean", ".total": "total"},
-}
+_COUNT: dict[str, Any] = {"better": "lower", "scale": "count", "folds": {"": "mean", ".total": "total"}}
+_TEXTS = "trace.chunks.text"
 
 
 @groundedness_metric(_CHECKED, scale="share", needs="trace.chunks.text", settings="refusal groundedness", version=11)
@@ -144,14 +140,14 @@ def claim_support(case: Case) -> Ratio | None:
     return (sum(verdicts), len(verdicts)) if verdicts else None
 
 
-@groundedness_metric(_CHECKED, settings="refusal groundedness", unit="sentences", **_COUNT, version=11)
+@groundedness_metric(_CHECKED, settings="refusal groundedness", unit="sentences", needs=_TEXTS, version=11, **_COUNT)
 def unsupported_claims(case: Case) -> int | None:
     """Number of checked sentences of an answer that the chunks do not support."""
     verdicts = case.verdicts
     return len(verdicts) - sum(verdicts) if verdicts else None
 
 
-@groundedness_metric("answers with chunk texts", unit="numbers", **_COUNT, version=11)
+@groundedness_metric("answers with chunk texts", unit="numbers", needs=_TEXTS, version=11, **_COUNT)
 def numeric_fabrication(case: Case) -> int | None:
     """Number of made-up numbers in an answer: distinct numbers that are in no chunk. 1,000 is 1000, 15% is 15 percent, three is 3. A number of one or two digits must occur within ten words of a content word of its sentence. Numbers of the question, numbers of list items, versions, decades, cited years and counts of listed things are not made up."""  # noqa: E501
     if case.grounded is None or not case.claim:
@@ -226,10 +222,8 @@ def judge_relevancy(case: Case) -> Ratio | None:
     "answers with chunk texts and a verdict",
     source="core metrics (unsupported_claims)",
     settings="refusal judge",
-    better="lower",
-    scale="count",
-    folds={"": "mean", ".total": "total"},
     unit="claims",
+    **_COUNT,
 )
 def judge_unsupported_claims(case: Case) -> int | None:
     """Number of claims of an answer that the chunk texts do not support, as the judge lists them."""

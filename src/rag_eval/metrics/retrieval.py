@@ -6,6 +6,7 @@ Answerable items only. Repeated ids count once, at their first place. With uniqu
 
 from __future__ import annotations
 
+from functools import partial
 from math import fsum, log2
 from typing import Any
 
@@ -14,6 +15,7 @@ from rag_eval.cases.ranking import Ranking
 from rag_eval.metrics._metric import metric
 from rag_eval.stats.tally import Ratio
 
+ranking_metric = partial(metric, depends_on="ranking")
 _LABELLED = "answerable items with relevance labels"
 
 
@@ -33,7 +35,7 @@ def scope_miss(case: Case) -> bool | None:
     return not any(path[: len(folder)] == folder for path in paths for folder in folders)
 
 
-@metric("answerable items", source="reference scorer (recall@k)", cutoff=True, depends_on="ranking")
+@ranking_metric("answerable items", source="reference scorer (recall@k)", cutoff=True)
 def recall_all(case: Case, k: int) -> bool | None:
     """Share of items with all evidence among the first k: every gold citation, or a member of every support group. An item without relevance labels scores 1."""  # noqa: E501
     if not case.is_answerable:
@@ -42,28 +44,28 @@ def recall_all(case: Case, k: int) -> bool | None:
     return True if ranking is None else ranking.complete_at is not None and ranking.complete_at <= k
 
 
-@metric(_LABELLED, source="core metrics; also hit rate, success@k", cutoff=True, depends_on="ranking")
+@ranking_metric(_LABELLED, source="core metrics; also hit rate, success@k", cutoff=True)
 def recall_any(case: Case, k: int) -> bool | None:
     """Hit rate: share of items with at least one relevant chunk among the first k."""
     ranking = _labelled(case)
     return None if ranking is None else bool(ranking.first_ranks) and ranking.first_ranks[0] <= k
 
 
-@metric(_LABELLED, source="trec_eval (recall_k)", scale="share", cutoff=True, depends_on="ranking")
+@ranking_metric(_LABELLED, source="trec_eval (recall_k)", scale="share", cutoff=True)
 def recall(case: Case, k: int) -> Ratio | None:
     """Share of the relevant chunks that are among the first k."""
     ranking = _labelled(case)
     return None if ranking is None else _ratio(_within(ranking.first_ranks, k), ranking.relevant)
 
 
-@metric(_LABELLED, source="trec_eval (P_k)", scale="share", cutoff=True, depends_on="ranking")
+@ranking_metric(_LABELLED, source="trec_eval (P_k)", scale="share", cutoff=True)
 def precision(case: Case, k: int) -> Ratio | None:
     """Share of the first k chunks that are relevant. The divisor is k, not the number of retrieved chunks."""
     ranking = _labelled(case)
     return None if ranking is None else (_within(ranking.matching, k), k)
 
 
-@metric(_LABELLED, source="enterprise framework", scale="share", cutoff=True, depends_on="ranking")
+@ranking_metric(_LABELLED, source="enterprise framework", scale="share", cutoff=True)
 def f1(case: Case, k: int) -> Ratio | None:
     """Harmonic mean of precision and recall among the first k. It is 0 if both are 0."""
     ranking = _labelled(case)
@@ -74,7 +76,7 @@ def f1(case: Case, k: int) -> Ratio | None:
     return (2 * matching * relevant_found, total) if total else (0, 1)
 
 
-@metric(_LABELLED, source="trec_eval (recip_rank)", scale="share", depends_on="ranking")
+@ranking_metric(_LABELLED, source="trec_eval (recip_rank)", scale="share")
 def mrr(case: Case) -> Ratio | None:
     """Mean reciprocal rank: 1 over the rank of the first relevant chunk. It is 0 if none was retrieved."""
     ranking = _labelled(case)
@@ -83,7 +85,7 @@ def mrr(case: Case) -> Ratio | None:
     return (1, ranking.first_ranks[0]) if ranking.first_ranks else (0, 1)
 
 
-@metric(_LABELLED, source="trec_eval (map)", scale="real", depends_on="ranking")
+@ranking_metric(_LABELLED, source="trec_eval (map)", scale="real")
 def map(case: Case) -> float | None:  # noqa: A001 - the field's name for mean average precision
     """Mean average precision: precision at the rank of each relevant chunk, averaged over all relevant chunks. If a chunk contains several supports, precision is at most 1."""  # noqa: E501
     ranking = _labelled(case)
@@ -93,14 +95,14 @@ def map(case: Case) -> float | None:  # noqa: A001 - the field's name for mean a
     return fsum(precisions) / (ranking.relevant or 1)
 
 
-@metric(_LABELLED, source="trec_eval (Rprec)", scale="share", depends_on="ranking")
+@ranking_metric(_LABELLED, source="trec_eval (Rprec)", scale="share")
 def r_precision(case: Case) -> Ratio | None:
     """Share of the first R chunks that are relevant; R is the number of relevant chunks."""
     ranking = _labelled(case)
     return None if ranking is None else _ratio(_within(ranking.first_ranks, ranking.relevant), ranking.relevant)
 
 
-@metric("answerable items with grades", source="trec_eval (bpref)", scale="real", depends_on="ranking")
+@ranking_metric("answerable items with grades", source="trec_eval (bpref)", scale="real")
 def bpref(case: Case) -> float | None:
     """Binary preference: how rarely judged irrelevant chunks are ranked above relevant ones. Unjudged chunks do not count, so a new retriever has no disadvantage."""  # noqa: E501
     ranking = _labelled(case)
@@ -111,12 +113,8 @@ def bpref(case: Case) -> float | None:
     return fsum([1 - number / maximum for number in above]) / (ranking.relevant or 1)
 
 
-@metric(
-    "answerable items with grades and retrieved chunks",
-    source="rag-eval; also judged@k",
-    scale="share",
-    cutoff=True,
-    depends_on="ranking",
+@ranking_metric(
+    "answerable items with grades and retrieved chunks", source="rag-eval; also judged@k", scale="share", cutoff=True
 )
 def judged(case: Case, k: int) -> Ratio | None:
     """Share of the first k chunks that have a grade. If it falls, recall, precision and nDCG count more unjudged chunks as irrelevant."""  # noqa: E501
@@ -127,12 +125,8 @@ def judged(case: Case, k: int) -> Ratio | None:
     return len(graded.union(rank for rank in ranking.first_ranks if rank <= k)), min(k, ranking.depth)
 
 
-@metric(
-    "answerable items with a positive grade or label",
-    source="trec_eval (ndcg_cut_k)",
-    scale="real",
-    cutoff=True,
-    depends_on="ranking",
+@ranking_metric(
+    "answerable items with a positive grade or label", source="trec_eval (ndcg_cut_k)", scale="real", cutoff=True
 )
 def ndcg(case: Case, k: int) -> float | None:
     """Normalised discounted cumulative gain among the first k. Linear gain with discount log2(rank + 1), divided by the ideal order of all graded chunks, cut at k."""  # noqa: E501
