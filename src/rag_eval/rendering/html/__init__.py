@@ -168,12 +168,12 @@ _KEY = (
 
 
 class _Column(NamedTuple):
-    """A column: its title, its sort order, its filter (if any), and its cells."""
+    """A column: its title, its cells, its filter (if any), and its sort order."""
 
     title: str
-    order: str
-    choice: str
     cell: Callable[[Question], Markup]
+    choice: str = ""
+    order: str = "text"
 
 
 def _questions(report: Report, details: Details) -> Markup:
@@ -208,22 +208,20 @@ def _questions(report: Report, details: Details) -> Markup:
 def _columns(report: Report) -> list[_Column]:
     """Return question, run if there are several, label, change if there is a baseline, and the rest."""
     flips = {(flip.qid, flip.run): "newly fixed" if flip.is_fixed else "newly broken" for flip in report.flips}
-    run = _Column("Run", "text", "run", lambda item: tag("td", _name(item.run)))
-    change = _Column("Changed", "text", "changed", lambda item: _word(flips.get((item.qid, item.run), ""), "changed"))
-    parts = _Column("Slices", "text", "", lambda item: _word(", ".join(map(visible, item.slices)), "slices"))
+    run = _Column("Run", lambda item: tag("td", _name(item.run)), "run")
+    change = _Column("Changed", lambda item: _word(flips.get((item.qid, item.run), ""), "changed"), "changed")
+    parts = _Column("Slices", lambda item: _word(", ".join(map(visible, item.slices)), "slices"))
     return [
-        _Column("Question", "text", "", lambda item: Markup(f'<th scope="row">{_name(item.qid)}</th>')),
+        _Column("Question", lambda item: Markup(f'<th scope="row">{_name(item.qid)}</th>')),
         *([run] if has_several_runs(report.questions) else []),
-        _Column("Label", "text", "label", lambda item: _word(item.label, "good" if item.label in GOOD else "bad")),
+        _Column("Label", lambda item: _word(item.label, "good" if item.label in GOOD else "bad"), "label"),
         *([change] if report.baseline is not None else []),
-        _Column("Text", "text", "", lambda item: Markup(f'<td dir="auto">{hypertext(visible(item.question))}</td>')),
-        _Column("Look at", "text", "look at", lambda item: _word(STAGE.get(item.label, ""), "look")),
-        _Column(
-            "Answerable", "text", "answerable", lambda item: _word("yes" if item.answerable else "no", "answerable")
-        ),
+        _Column("Text", lambda item: Markup(f'<td dir="auto">{hypertext(visible(item.question))}</td>')),
+        _Column("Look at", lambda item: _word(STAGE.get(item.label, ""), "look"), "look at"),
+        _Column("Answerable", lambda item: _word("yes" if item.answerable else "no", "answerable"), "answerable"),
         *([parts] if any(question.slices for question in report.questions) else []),
-        _Column("Gold line", "number", "", lambda item: _line(item.gold_line, "gold")),
-        _Column("Trace line", "number", "", lambda item: _line(item.trace_line, "trace")),
+        _Column("Gold line", lambda item: _line(item.gold_line, "gold"), order="number"),
+        _Column("Trace line", lambda item: _line(item.trace_line, "trace"), order="number"),
     ]
 
 
