@@ -248,11 +248,10 @@ def _answers(figures: _Figures) -> Iterator[Diagnosis]:
         steps = "Look at the chunks retrieved along with the gold chunk. Rerank them, or make chunks smaller."
         causes.append((uncited, f"Noisy retrieval: {cause}.", steps))
     if "precision" in low and figures.is_much(_UNSAID, broken):
-        ones, many = (
-            "answer cites the right evidence, but its claim",
-            "answers cite the right evidence, but their claim",
-        )
-        words = ("claim misses", "claims miss") if never_cites else (f"{ones} misses", f"{many} misses")
+        words = "claim misses", "claims miss"
+        if not never_cites:
+            right = "the right evidence, but"
+            words = f"answer cites {right} its claim misses", f"answers cite {right} their claim misses"
         cause = f"Claim wording: {quantity(unsaid, *words)} the gold text."
         steps = "Read the WRONG_CLAIM cases. Fix the prompt if the answers are wrong"
         causes.append((unsaid, cause, f"{steps}, the gold substrings if they are right."))

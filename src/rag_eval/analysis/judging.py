@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from itertools import repeat
 from math import ceil, floor
-from operator import attrgetter
 from typing import Any
 
 from rag_eval import __version__
@@ -52,8 +50,6 @@ _WHOLE_SLICES = 200
 _OF_QUESTIONS = (*OF_ANSWERS, "retrieval", "context")
 """The metric groups that ignore safety cases."""
 _QUESTION_SHOWN = 200
-_QID, _ANSWERABLE, _LINE = map(attrgetter, ("qid", "answerable", "line"))
-_LABEL, _EXAMPLE = map(attrgetter, ("label", "coarse_label"))
 
 
 def judged_as_search(card: Scorecard, policy: Policy, context: Context) -> Scorecard:
@@ -367,27 +363,15 @@ def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[st
     Values that cases share are one object, because there may be millions of cases: equal scores, and slices of all
     runs.
     """
-    cases = card.cases
-    golds, runs, repeated, outcomes = cases.golds, cases.runs, cases.repeated, list(cases.all_outcomes())
     positions, rows, scores = {name: index for index, name in enumerate(card.columns)}, {}, {}
-    for outcome, _ in cases.outcome_counts:
+    for outcome, _ in card.cases.outcome_counts:
         for row in (outcome.scores, outcome.case_scores):
             if id(row) not in rows:
                 rows[id(row)] = tuple([None if score is None else json_score(score) for score in row])
         scores[id(outcome)] = Scores(positions, rows[id(outcome.scores)], rows[id(outcome.case_scores)])
-    qids = list(map(_QID, golds))
-    slices = [slices_of(gold, fields) for gold in golds] if fields else repeat((), len(golds))
-    columns: list[Iterable[Any]] = [
-        repeated(qids),
-        runs * len(golds),
-        repeated([gold.question[:_QUESTION_SHOWN] for gold in golds]),
-        repeated(map(_ANSWERABLE, golds)),
-        map(_LABEL, outcomes),
-        map(_EXAMPLE, outcomes),
-        map(scores.__getitem__, map(id, outcomes)),
-        repeated(map(_LINE, golds)),
-        cases.lines(),
-        repeated(map(hashes.get, qids, repeat(""))),
-        repeated(slices),
-    ]
-    return tuple(map(Question, *columns))
+    slices, questions = {gold.qid: slices_of(gold, fields) for gold in card.cases.golds}, []
+    for gold, run, outcome, line in card.cases:
+        about = gold.qid, run, gold.question[:_QUESTION_SHOWN], gold.answerable, outcome.label, outcome.coarse_label
+        hashed = hashes.get(gold.qid, "")
+        questions.append(Question(*about, scores[id(outcome)], gold.line, line, hashed, slices[gold.qid]))
+    return tuple(questions)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import category
 
 from rag_eval.common.escaping import quoted
@@ -23,7 +22,6 @@ PairTrace = Callable[[Trace], str | None]
 """Finds the qid of the gold item that a trace answers if its own qid does not tell."""
 _IDS = ("qid", "q_id", "case_id")
 UNNAMED = "the trace has neither an id nor a question"
-T = TypeVar("T")
 
 Scores = tuple[Score | None, ...]
 CITES_ALL, SAYS_ALL = 1, 2
@@ -89,7 +87,7 @@ class Completeness(NamedTuple):
 class Cases:
     """All cases of all runs, sorted by qid and run.
 
-    ``golds`` are the gold items, sorted by qid, each with consecutive cases, one for each of the :attr:`runs`.
+    ``golds`` are the gold items, sorted by qid, each with consecutive cases, one for each run.
     """
 
     def __init__(self, golds: Sequence[Gold], runs: Mapping[str | None, RunOutcomes]) -> None:
@@ -100,26 +98,10 @@ class Cases:
         return len(self.golds) * len(self._runs)
 
     def __iter__(self) -> Iterator[tuple[Gold, str | None, CaseOutcome, int]]:
-        """Yield each case: its gold item, its run, its outcome, and the line of its trace."""
-        runs = self.runs * len(self.golds)
-        return zip(self.repeated(self.golds), runs, self.all_outcomes(), self.lines(), strict=True)
-
-    @property
-    def runs(self) -> tuple[str | None, ...]:
-        """Return the names of the runs, sorted."""
-        return tuple([name for name, _ in self._runs])
-
-    def repeated(self, column: Iterable[T]) -> Iterator[T]:
-        """Yield a column of the gold items, repeated for each of their cases."""
-        return chain.from_iterable(map(repeat, column, repeat(len(self._runs))))
-
-    def all_outcomes(self) -> Iterator[CaseOutcome]:
-        """Return the outcome of each case."""
-        return chain.from_iterable(zip(*[log.outcomes for _, log in self._runs], strict=True))
-
-    def lines(self) -> Iterator[int]:
-        """Yield the line of the trace of each case, 0 without a trace."""
-        return chain.from_iterable(zip(*[log.lines for _, log in self._runs], strict=True))
+        """Yield each case: its gold item, its run, its outcome, and the line of its trace, 0 without a trace."""
+        for slot, gold in enumerate(self.golds):
+            for run, log in self._runs:
+                yield gold, run, log.outcomes[slot], log.lines[slot]
 
     def labels(self) -> Counter[str]:
         """Return how many cases have each label."""
