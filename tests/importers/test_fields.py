@@ -881,3 +881,35 @@ def test_retrieval_metrics_apply_only_to_traces_with_chunks(command, tmp_path):
         assert code == 0, err
         groups = next(line for line in err.splitlines() if line.startswith("metrics that apply"))
         assert ("retrieval" in groups) == applies
+
+
+def test_spans_of_datadog_s_export_begin_in_milliseconds_and_last_nanoseconds(command, tmp_path):
+    span = {
+        "trace_id": "t1", "span_id": "1", "parent_id": "undefined", "name": "ask", "span_kind": "workflow",
+        "start_ns": START // 1_000_000, "duration": 2.5 * SECOND, "status": "ok", "tags": ["env:prod", "qid:Q7"],
+        "input": {"value": "Why?"}, "output": {"value": "So."},
+    }  # fmt: skip
+    page = {"data": [{"id": "1", "type": "span", "attributes": span}]}
+    [row], _ = imported(command, tmp_path / "page.json", "auto", page)
+    assert (row["qid"], row["ts"], row["latency_ms"]) == ("Q7", START / SECOND, {"total": 2500.0})
+
+
+@each_row(
+    ("prompt", "question"),
+    [
+        ("Context: T.\nQuestion: refund period\nAnswer:", "refund period"),
+        ('Answer "refund period" by the text. T.', "refund period"),
+        ("<context>T.</context><question>refund period</question>", "refund period"),
+        ("What is the refund period for shoes?", "What is the refund period for shoes?"),
+    ],
+)
+def test_a_query_is_the_question_if_the_prompt_repeats_it_as_a_whole(command, tmp_path, prompt, question):
+    asked = {"role": "user", "parts": [{"type": "text", "content": prompt}]}
+    spans = [
+        otlp_span({"gen_ai.operation.name": "invoke_agent"}),
+        otlp_span({"gen_ai.retrieval.query.text": "refund period", "gen_ai.retrieval.documents": TEXTS}, 2, 1),
+        otlp_span({"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps([asked]),
+                   "gen_ai.output.messages": json.dumps([MESSAGE])}, 3, 1),
+    ]  # fmt: skip
+    [row], _ = imported(command, tmp_path / "spans.jsonl", "otlp", otlp(*spans))
+    assert row["q"] == question

@@ -73,9 +73,12 @@ def _of_datadog(conversion: Conversion, value: Row) -> Row:
         return value
     meta = as_dict(record.get("meta")) or record
     conversion.drop_unread(record, _OF_DATADOG)
+    start = nanoseconds(record["start_ns"])  # its API states milliseconds, but durations in nanoseconds
     asked, output = as_dict(meta.get("input")), as_dict(meta.get("output"))
     attributes = {f"gen_ai.usage.{name}": count for name, count in as_dict(record.get("metrics")).items()}
-    attributes |= {"llm.model_name": meta.get("model_name"), "metadata": meta.get("metadata")}
+    labels = (str(tag).partition(":") for tag in as_list(record.get("tags")))
+    metadata = {name: item for name, _, item in labels if item} | as_dict(meta.get("metadata"))
+    attributes |= {"llm.model_name": meta.get("model_name"), "metadata": metadata}
     attributes |= {"input.value": asked.get("value"), "gen_ai.input.messages": asked.get("messages")}
     attributes |= {"output.value": output.get("value"), "gen_ai.output.messages": output.get("messages")}
     attributes |= {"gen_ai.retrieval.documents": output.get("documents")}
@@ -83,8 +86,8 @@ def _of_datadog(conversion: Conversion, value: Row) -> Row:
         **{name: record.get(name) for name in ("trace_id", "span_id", "name", "status")},
         "parent_id": "" if record.get("parent_id") == "undefined" else record.get("parent_id"),
         "span_kind": meta.get("kind") or meta.get("span_kind"),
-        "start_time": record["start_ns"],
-        "end_time": record["start_ns"] + record["duration"],
+        "start_time": start,
+        "end_time": None if start is None else start + record["duration"],
         "attributes": {name: item for name, item in attributes.items() if item not in (None, {})},
     }
 

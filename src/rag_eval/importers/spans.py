@@ -299,7 +299,7 @@ def _question_and_answer(
         question = next((span.question for span in members if span.question is not None), None)
     if question is None:
         prompt = next((span.prompt for span in members if span.prompt is not None), None) or ""
-        query = next((span.query for span in members if span.query and span.query in prompt), None)
+        query = next((span.query for span in members if span.query and _is_line(span.query, prompt)), None)
         if prompt in (conversion.options.questions or ()):
             query = None  # it is part of the question, such as a search for a few of its words
         question = query or (prompt if len(prompt) <= _LONGEST_PROMPT else "") or None
@@ -307,6 +307,11 @@ def _question_and_answer(
             origin = "query of a retriever, which a prompt repeats," if query else "prompt of the first generation"
             conversion.account.lacking(f"traces whose root records no question: the {origin} is used")
     return question, answer
+
+
+def _is_line(query: str, prompt: str) -> bool:
+    """Return whether a prompt repeats a query as a line of its own, after a label or in quotes, not as a few words."""
+    return re.search(rf"(?:^|[:>\"'`])[ \t]*{re.escape(query)}[ \t]*(?:$|[<\"'`])", prompt, re.MULTILINE) is not None
 
 
 def _descendants(span: TraceSpan, children: Mapping[str, list[TraceSpan]]) -> Iterator[TraceSpan]:
