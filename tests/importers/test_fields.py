@@ -913,3 +913,27 @@ def test_a_query_is_the_question_if_the_prompt_repeats_it_as_a_whole(command, tm
     ]  # fmt: skip
     [row], _ = imported(command, tmp_path / "spans.jsonl", "otlp", otlp(*spans))
     assert row["q"] == question
+
+
+def test_a_log_of_chats_has_ids_of_messages_and_positions_of_segments(command, tmp_path):
+    segments = [{"position": number, "segment_id": f"s{number}", "content": f"Text {number}."} for number in (3, 1, 2)]
+    log = {"conversation_id": "c1", "query": "Why?", "answer": "So.", "retriever_resources": segments}
+    messages = [{"id": "0ecc933c-5ab3-6062-7ef9-2250832a930a", **log}, {"id": "Q1", **log}]
+    (row, asked), err = imported(command, tmp_path / "log.jsonl", "auto", *messages)
+    assert ("qid" not in row, asked["qid"]) == (True, "Q1")
+    assert "left out: id (it names a message of a chat, not a question)" in err
+    assert row["retrieved_ids"] == ["s1", "s2", "s3"]
+
+
+def test_names_in_japanese_and_portuguese_are_read(command, tmp_path):
+    path = tmp_path / "gold.yaml"
+    path.write_text(
+        "質問一覧:\n- {質問: いつ?, 模範回答: 月末, 根拠: [規程_第8条], 回答可否: 可}\n"
+        "- {質問: 給与は?, 回答可否: 不可}\n"
+    )
+    code, out, err = command("import", "auto", path)
+    first, second = map(json.loads, out.splitlines())
+    assert (code, first["gold_citations"], second["answerable"]) == (0, ["規程_第8条"], False), err
+    log = {"id_caso": "C1", "pergunta": "Por quê?", "resposta": "Porque sim.", "tokens_entrada": 7, "tokens_saida": 2}
+    [row], _ = imported(command, tmp_path / "log.jsonl", "auto", log)
+    assert (row["qid"], row["usage"]) == ("C1", {"input_tokens": 7, "output_tokens": 2})

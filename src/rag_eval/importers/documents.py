@@ -30,7 +30,9 @@ _EMPTY_CELLS = ("", "nan", "NaN")  # pandas prints an absent value as nan
 _ARRAY = re.compile(r"array\((\[.*\])(?:, dtype=\w+)?\)", re.DOTALL)  # how numpy prints one
 _LONGEST_CELL = 1 << 20  # characters of a printed Python list or object in a cell
 _PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]*[1-9])?")
-YAML = re.compile(rb"(?:(?:#|---).*\n|\s)*(?:- |[A-Za-z_][\w -]*:\s)")  # a list, or an object of lists
+YAML = re.compile(
+    rb"(?:(?:#|---).*\n|\s)*(?:- |[A-Za-z_\x80-\xff][\w\x80-\xff -]*:\s)"
+)  # a list, or an object of lists
 _SINGULAR = FIELDS["documents"]["singular"]
 _DELIMITERS = (b",", b";", b"\t")
 END_OF_ROW = "\n\x1e"  # in the CSV of a workbook, so that its rows are counted, and not the lines of its cells

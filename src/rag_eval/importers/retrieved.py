@@ -95,7 +95,9 @@ def _of_columns(value: dict[str, Value]) -> list[Value]:
 
 def by_rank(documents: Sequence[Value]) -> list[Value]:
     """Return documents in the order of the ranks that they state, if those are 1 to N or 0 to N-1."""
-    stated = [first_id(("rank",), document) for document in documents]
+    # Dify numbers the segments that it found; other positions are those in a document
+    names = (("position" if "segment_id" in as_dict(document) else "rank",) for document in documents)
+    stated = [first_id(name, document) for name, document in zip(names, documents, strict=True)]
     for first in (0, 1):
         expected = [str(rank) for rank in range(first, first + len(stated))]
         if set(stated) == set(expected) and len(stated) > 1:

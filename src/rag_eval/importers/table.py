@@ -17,8 +17,8 @@ from rag_eval.trace import text_id
 
 _NO_ERROR = ("", "none", "null", "false", "0", "no")
 _FAILED = ("errored", "expired", "canceled")  # results of a batch of Anthropic
-_TRUTH = dict.fromkeys("true yes y 1 ja oui sí si sì sim tak да 是 はい 예".split(), True) | dict.fromkeys(
-    "false no n 0 nein non não nao nie нет 否 いいえ 아니요".split(), False
+_TRUTH = dict.fromkeys("true yes y 1 ja oui sí si sì sim tak да 是 可 はい 예".split(), True) | dict.fromkeys(
+    "false no n 0 nein non não nao nie нет 否 不可 いいえ 아니요".split(), False
 )
 _NEGATED = {"unanswerable", "impossible"}  # in names of columns that say the opposite of answerable
 _VERDICTS = ("relevant", "is_relevant", "relevance", "is_supporting", "is_selected")  # on documents of a gold set
@@ -32,6 +32,7 @@ _BETWEEN_IDS = re.compile(r"\s*(?:[,;|\n]|\]\s*\[)\s*")
 _OF_OUTPUTS = ("error", "citations", "choices", "candidates", "generations", *unwrap.OLLAMA_COUNTS)  # that are read
 _OF_CHOICES = ("index", "message", "text", "sources", "finish_reason")
 _OF_MESSAGES = ("role", "content", "refusal", "context", "end_turn")
+_UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ABSENT = ("na", "n/a", "none", "null")
 _DECIMAL_COMMA = re.compile(r"\d+,(?:\d{1,2}|\d{4,})")  # with three digits it may separate thousands
 _FIRST_RECORDS, _LONGEST_LATENCY = 100, 100  # the latter in seconds: a larger number is rather milliseconds
@@ -238,6 +239,9 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
             for name in recorded if read <= recorded.keys() else usual:
                 if name not in read:
                     conversion.account.dropped(name, "the map does not contain it")
+            if fields.get("qid") == "id" and "conversation" in values and _UUID.fullmatch(str(values.get("qid"))):
+                conversion.account.dropped("id", "it names a message of a chat, not a question")
+                del values["qid"]
             if "qid" not in values and (qid := conversion.qid(unwrap.decoded(row.get("metadata")))) is not None:
                 values["qid"] = qid
             yield from _turns(conversion, values) if form == "table" else [values]
