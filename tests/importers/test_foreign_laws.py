@@ -118,8 +118,11 @@ def test_damaged_files_are_problems_or_fewer_rows(command, tmp_path, monkeypatch
 @pytest.mark.deep
 @pytest.mark.parametrize("value", ["null", "[[]]", "{}", "1", '[{"a": [null]}]'])
 def test_values_of_another_type_are_problems(command, tmp_path, monkeypatch, value):
-    """Every value of every input, one at a time, becomes one of another type: never a traceback."""
-    failed = []
+    """Every value of every input, one at a time, becomes one of another type: never a traceback.
+
+    Many inputs have the same fields: a place in rows of the same fields is changed once.
+    """
+    failed, tried = [], set()
     for folder in CLEAN:
         to = tmp_path / folder.name
         to.mkdir()
@@ -133,7 +136,10 @@ def test_values_of_another_type_are_problems(command, tmp_path, monkeypatch, val
             row = json.loads(lines[0])
         except ValueError:
             continue
-        for changed in variants(row, json.loads(value)):
+        for place, changed in variants(row, json.loads(value)):
+            if (key := (*sorted(row), place) if isinstance(row, dict) else (folder.name, place)) in tried:
+                continue
+            tried.add(key)
             (to / path.name).write_text("\n".join([json.dumps(changed), *lines[1:]]) + "\n", encoding="utf-8")
             code, _, err = command("import", *args)
             if code not in (0, 2) or "Traceback" in err:
@@ -143,7 +149,7 @@ def test_values_of_another_type_are_problems(command, tmp_path, monkeypatch, val
 
 
 def variants(value, other):
-    """The value with one inner value replaced, for up to 25 places."""
+    """The value with one inner value replaced, for up to 25 places, and the place."""
     positions = []
 
     def walk(node, path):
@@ -163,4 +169,4 @@ def variants(value, other):
         for part in path[:-1]:
             node = node[part]
         node[path[-1]] = other
-        yield copy
+        yield path, copy
