@@ -313,6 +313,13 @@ RECORDS = [
         {"vars": {"question": "Why?", "context": "T."}}, {"metadata": {"documents": ["T."]}},
         {"response": {"output": "So.", "metadata": {"chunks": ["T."]}}},
         {"response": {"output": {"answer": "So.", "contexts": ["T."]}}})),
+    *(("table", {"question": "Why?", "response": {}} | more, "error", error) for more, error in (
+        ({"status": "Bad Request: no corpus"}, "Bad Request: no corpus"),
+        ({"response": {"promptFeedback": {"blockReason": "OTHER"}}}, "blocked: OTHER"),
+        ({"response": {"candidates": [{"finishReason": "SAFETY"}]}}, "SAFETY"),
+        ({"response": [{"role": "assistant", "content": "", "error": {"content": "boom"}}]}, "boom"),
+        ({"response": [{"role": "assistant", "content": "", "done": False}]}, "incomplete: done is false"),
+        ({"response": "So.", "status": "error"}, None))),
     ("promptfoo", {**PROMPTFOO, "vars": {"question": "Why?", "answerable": "No"}}, "answerable", False),
     ("promptfoo", {**PROMPTFOO, "metadata": {"answerable": False}}, "answerable", False),
     ("promptfoo", {**PROMPTFOO, "vars": {"question": "Why?", "citations": "c1"}}, "gold_citations", ["c1"]),

@@ -232,6 +232,7 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
                 field: unwrap.at(row, pointer) if pointer.startswith("/") else row.get(pointer)
                 for field, pointer in fields.items()
             }
+            pointed["status"] = row.get("status")  # a failure, if there is no answer
             values = {field: value for field, value in pointed.items() if value not in (None, "")}
             used |= values.keys()
             if fields.get(answer) == fields.get("question") and isinstance(unwrap.decoded(values.get("question")), str):
@@ -439,7 +440,7 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
         conversion.account.lacking("records without a text of the question in its field: they have only an id")
     failed = unwrap.as_dict(output)
     kind = failed.get("type") if failed.get("type") in _FAILED else None
-    read_operations(conversion, draft, {"error": failed.get("error") or kind, **values})
+    read_operations(conversion, draft, {"error": unwrap.failure_of(output, values.get("status")) or kind, **values})
     return draft
 
 

@@ -37,6 +37,11 @@ _ISO = re.compile(
 _CODE_BLOCK = re.compile(r"\s*```(?:json)?\s*([\[{].*[\]}])\s*```\s*", re.DOTALL)
 _TRACEBACK = re.compile(r"Traceback(?: \(most recent call last\))?:")
 _WORD = re.compile(r"_([a-z0-9])")
+_FAILURE = re.compile(
+    r"(?i)error|fail|filter|safety|block|prohibit|recitation|bad request|not.?found|unavailable|exhausted|denied|reject"
+    r"|abort|cancel|expire|interrupt|time.?out|\b[45]\d\d\b"
+)
+_REASONS = ("candidates/0/finishReason", "choices/0/finish_reason", "finish_reason", "stop_reason", "status")
 
 
 def at(value: Value, pointer: str) -> Value:
@@ -260,6 +265,22 @@ def _parts(value: dict[str, Value]) -> dict[str, Value]:
     is_nested = all(isinstance(part, dict) for part in value.values())
     parts = [part for key, part in value.items() if key != "error"] if is_nested else []
     return {name: item for part in parts for name, item in part.items()}
+
+
+def failure_of(output: Value, status: Value = None) -> Value:
+    """Return why there is no answer: an error in the output or its last message, or a reason or status that names one.
+
+    ``status`` is that of the record.
+    """
+    fields = as_dict(output[-1] if isinstance(output, list) and output else output)
+    if error := fields.get("error"):
+        return as_dict(error).get("content") or error
+    if reason := at(fields, "/promptFeedback/blockReason"):
+        return f"blocked: {reason}"
+    if fields.get("done") is False:
+        return "incomplete: done is false"
+    texts = (as_id(value) or "" for value in (*(at(fields, f"/{name}") for name in _REASONS), status))
+    return next(filter(_FAILURE.search, texts), None)
 
 
 def error_text(text: str) -> str:
