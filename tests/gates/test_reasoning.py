@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import rag_eval
 from cases import write_rows
 from gates.test_constant_answers import codes, golds, scored
+from seams import main
 from table import each_row
 
 WARNED = {("ignored-reasoning", "warning")}
@@ -32,11 +35,30 @@ PLAIN = {
     "a compound word": "analysisReport.pdf: {answer}",
     "other tags": "<b>Thinking:</b> {answer}",
     "a tag behind the answer": "{answer} <think>Is it so?",
+    "a closing tag at the end of a line": "End it with </think>\n{answer}",
+    "a closing tag in a block of code": "```\n</think>\n```\n{answer}",
+    "a closing tag in an element": "<code></think></code> {answer}",
+    "a closing tag that begins a sentence": "What ends it? </think> does: {answer}",
+    "a closing tag in Chinese": "使用</think>结束 {answer}",
+    "an opening tag that begins a sentence": "<think> is the tag, and {answer}",
+    "both tags in a sentence": "<think> and </think> enclose it: {answer}",
+    "brackets in a sentence": "[THINK] is the tag, and {answer}",
+    "an element of XML": "<reason>{answer}</reason>",
+    "an element of HTML": "<p>It is <b>{answer}</b>.</p>",
+    "words of channels": "The analysis says {answer}; assistantfinal is a token.",
+    "empty reasoning": "<think>\n\n</think>\n\n{answer}",
+    "empty reasoning that the prompt began": "</think>\n\n{answer}",
 }
 
 
+def reference_precision(folder, capsys):
+    """The precision that ``--format scores`` prints for the same files."""
+    main(["score", "--gold", f"{folder}/gold.jsonl", "--trace", f"{folder}/trace.jsonl", "--format", "scores"])
+    return json.loads(capsys.readouterr().out)["precision"]
+
+
 @each_row("form", REASONED)
-def test_only_the_text_behind_the_reasoning_counts(tmp_path, form):
+def test_only_the_text_behind_the_reasoning_counts(tmp_path, capsys, form):
     def claims(answer, other):
         return lambda item: (
             REASONED[form].replace("{answer}", answer).replace("{other}", other).format(*item["gold_claim_substr"])
@@ -44,7 +66,9 @@ def test_only_the_text_behind_the_reasoning_counts(tmp_path, form):
 
     right = scored(tmp_path, golds(4), claims("It is {0}.", "That is not in context."))
     assert (right.metrics["precision"].value, codes(right)) == (1, WARNED)
+    assert reference_precision(tmp_path, capsys) == 1
     assert scored(tmp_path, golds(4), claims("It is fine.", "It is {0}.")).metrics["precision"].value == 0
+    assert reference_precision(tmp_path, capsys) == 0
     refused = scored(tmp_path, golds(4), claims("Not in context", "It is {0}."))
     assert refused.metrics["exact_refusal"].value == 0
     assert refused.metrics["over_refusal"].value == 1
@@ -67,11 +91,6 @@ def test_reasoning_without_an_end_is_an_empty_answer(tmp_path, text):
         "4 of 4 answers begin with the reasoning of a model, which is not judged, and 4 of them are empty, because "
         "nothing follows it"
     )
-
-
-def test_empty_reasoning_counts_too(tmp_path):
-    report = scored(tmp_path, golds(4), lambda item: f"<think>\n\n</think>\n\n{item['gold_claim_substr'][0]}")
-    assert (report.metrics["precision"].value, codes(report)) == (1, WARNED)
 
 
 def test_citations_in_reasoning_are_no_citations_of_the_answer(tmp_path):

@@ -24,14 +24,15 @@ _FOOTNOTE = (
     r"[0-9]{1,3}(?:\s?(?:,|and|&|–|-)\s?[0-9]{1,3})*[\])]"
 )
 """``[3]``, ``[^3]``, ``【4:0†source】``, ``<sup>3</sup>``, ``[Doc 3]``, ``(Source: 3)``."""
-_REASONING = (  # of a model, as its chat template marks it: to its end, or to that of the text
-    r"(?s)(?:\s*(?:<(think|thinking|thought|reason|reasoning|seed:think)>.*?(?:</\1>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)"
+_REASONING = (  # of a model, as its chat template marks it: to its end, or to that of the text; "<think> is" is prose
+    r"(?s)(?:\s*(?![<\[◁][^\s>\]▷]+[>\]▷] [a-z])"
+    r"(?:<(think|thinking|thought|reasoning|seed:think)>.*?(?:</\1>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)"
     r"|◁think▷.*?(?:◁/think▷|\Z)|<\|begin_of_thought\|>.*?(?:<\|end_of_thought\|>|\Z)"
     r"|<\|START_THINKING\|>.*?(?:<\|END_THINKING\|>|\Z)|analysis(?=[A-Z]).*?assistantfinal"
     r"|(?:<\|start\|>assistant)?<\|channel\|>analysis.*?(?:<\|channel\|>final<\|message\|>|\Z)))+\s*"
 )
-_REASONING_STARTS = "<think", "<thought", "<reason", "<seed:", "<|", "[THINK]", "◁think", "analysis"
-_REASONING_END = r"(?m)(?:(?<![ \t`'\"*(])</think>|</think>[ \t]*$)\s*"  # of one that the prompt began; not in code
+# Of reasoning that the prompt began: the tag follows a sentence or begins a line.
+_REASONING_END = r"(?:\A|(?<=[\n.!?…。！？])) ?</think>(?! [a-z])\s*"
 _BRACKETED = r"\[([^\[\]]{1,1000})\]"
 _SEPARATORS = r"[,\s]+"
 
@@ -403,10 +404,14 @@ class _MissingTrace(Trace):
 
 def without_reasoning(text: str) -> str:
     """Return an answer without the reasoning of a model before it; '' if the reasoning does not end."""
-    if text.lstrip().startswith(_REASONING_STARTS) and (reasoning := re.match(_REASONING, text)):
+    if "<" not in text and not text.lstrip().startswith(("[THINK]", "◁think", "analysis")):
+        return text
+    if reasoning := re.match(_REASONING, text):
         return text[reasoning.end() :]
     end = re.search(_REASONING_END, text) if "</think>" in text else None
-    return text if end is None or "<think" in text[: end.start()] else text[end.end() :]
+    if end is None or "<think" in (before := text[: end.start()]) or before.count("```") % 2:  # in a block of code
+        return text
+    return text[end.end() :]
 
 
 def inline_citations(text: str) -> list[str] | None:

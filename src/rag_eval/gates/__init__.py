@@ -50,6 +50,9 @@ WHOLE_RUN_CHECKS = tuple(
 )
 """Checks of all cases together: a part of the questions may look degenerate by chance."""
 
+_CLAIM = "without reasoning"
+"""Version of what the metrics that depend on refusals read of an answer."""
+
 _ERRORS = "hidden-answers ignored-reasoning copied-answers flags-everything partly-measured stale-traces other-gold"
 _ERRORS += " stale-verdict missing-verdict changed-verdict ids-changed"
 _WARNINGS = "answers-from-gold other-answer marked-refusals constant-measurements unchecked-answers vacuous-gold"
@@ -375,7 +378,7 @@ def contract(measure: Measure, policy: Policy) -> str:
         "metric": measure.metric.name,
         "version": measure.metric.version,
         "parameters": measure.parameters(),
-        "refusal": list(refusal_settings(policy).values()) if "refusal" in measure.metric.settings else None,
+        "refusal": [*refusal_settings(policy).values(), _CLAIM] if "refusal" in measure.metric.settings else None,
         **{name: getattr(policy.settings, name) for name in measure.metric.settings if name != "refusal"},
     }
     if measure.metric.depends_on == "ranking" and policy.retrieval != Relevance():

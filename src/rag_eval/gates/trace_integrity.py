@@ -36,6 +36,7 @@ _LONGEST_HIDDEN = 4_000  # characters of a text that is searched for hidden part
 _LONG_ANSWER = 10  # words; a shorter expected answer may be repeated by chance
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")  # as JSON writes letters
 _FACT = re.compile(r"\d+|(?<=[a-z,] )[A-Z][a-z]+")
+_THINK_TAGS = re.compile(r"</?think(?:ing)?>|\s")
 _UNSEEN = "no reader sees it, such as in a comment of HTML or the reasoning of a model"
 _LEAST_POOL = 20  # honest systems also retrieve all of a shorter list
 _TURNOVER, _ONE_SIDED = 0.8, 0.1  # share of the baseline's ids, and of the gold's
@@ -89,17 +90,30 @@ def hidden_refusals(refusals: Sequence[Case]) -> Iterator[Finding]:
     return _of_a_tenth(unseen, refusals, Finding("hidden-answers", "error", what, "Write the refusal as plain text."))
 
 
-def ignored_reasoning(answers: Sequence[Case], level: Level) -> Iterator[Finding]:
-    """Find answers behind the reasoning of a model, which is not judged, although any text may be marked as such."""
-    reasoned = [case for case in answers if case.claim != case.trace.recorded.strip()]
+def ignored_reasoning(answers: Sequence[Case], before: Iterable[Case], level: Level) -> Iterator[Finding]:
+    """Find answers behind the reasoning of a model, which is not judged, although any text may be marked as such.
+
+    It is only a warning if as many answers ``before``, in the traces of the baseline, had reasoning.
+    """
+    reasoned = list(filter(_has_reasoning, answers))
     if not reasoned:
         return
+    earlier = list(map(_has_reasoning, before))
+    if sum(earlier) * len(answers) >= len(reasoned) * len(earlier) > 0:
+        level = "warning"
     message = f"{len(reasoned)} of {len(answers)} answers begin with the reasoning of a model, which is not judged"
     empty = sum(not case.claim for case in reasoned)
     message += f", and {empty} of them are empty, because nothing follows it" if empty else ""
     fix = "Record what users see: remove the reasoning if they do not see it, otherwise its tags. To keep it in the"
-    fix += " traces, write in the gates file: integrity: {ignored-reasoning: warning}"
+    verb, state = ("first merge into", "warning") if level == "error" else ("write in", '"off"')
+    fix += f" traces, {verb} the gates file: integrity: {{ignored-reasoning: {state}}}"
     yield Finding("ignored-reasoning", level, message, fix)
+
+
+def _has_reasoning(case: Case) -> bool:
+    """Return whether an answer follows reasoning other than an empty pair of tags."""
+    recorded, claim = case.trace.recorded, case.trace.claim
+    return claim != recorded and bool(_THINK_TAGS.sub("", recorded[: len(recorded) - len(claim)]))
 
 
 def constant_answers(answers: Sequence[Case]) -> Iterator[Finding]:

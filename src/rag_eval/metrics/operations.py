@@ -100,7 +100,7 @@ _MILLION = 1_000_000
 _SPREAD = {".p50": "p50", ".p95": "p95", ".max": "max", ".mean": "mean"}
 
 
-@operation_metric("questions with a trace", depends_on="features")
+@operation_metric("questions with a trace", depends_on="features", version=2)
 def error_rate(case: Case) -> bool | None:
     """Share of questions with a failure: the trace has an error, its ok is false, it timed out, or its answer is empty."""  # noqa: E501
     if not _ran(case):
@@ -115,7 +115,7 @@ def timeout_rate(case: Case) -> bool | None:
     return case.trace.timed_out if _ran(case) else None
 
 
-@operation_metric("questions with a trace", depends_on="features")
+@operation_metric("questions with a trace", depends_on="features", version=2)
 def empty_rate(case: Case) -> bool | None:
     """Share of questions with an empty answer. White space and an abstention without words are empty, too."""
     return not case.claim if _ran(case) else None

@@ -174,6 +174,9 @@ def _check_answers(
     right = cases["right"]
     judged = cases["answers"] if _has_text_gates(policies, "groundedness") else []
     is_builtin = inputs.policy.builtin or policies[0].builtin  # a change may be the fix
+    qids = {question.qid for question in samples["answered"]}
+    same = [question for question in before if question.trace_line and question.qid in qids]
+    earlier = (case for _, case in _cases(past, same)) if past else ()
     findings = [
         *_partly_measured(inputs, questions, before),
         *integrity.measurement_findings(questions, policies),
@@ -182,7 +185,7 @@ def _check_answers(
         *trace_integrity.hidden_answers(right),
         *trace_integrity.hidden_support(judged),
         *trace_integrity.hidden_refusals(cases["refused"]),
-        *trace_integrity.ignored_reasoning(cases["answered"], "error" if inputs.authority else "warning"),
+        *trace_integrity.ignored_reasoning(cases["answered"], earlier, "error" if inputs.authority else "warning"),
         *trace_integrity.copied_answers(judged, policies, settings.safety.verbatim_words),
         *trace_integrity.answers_from_gold(judged),
         *trace_integrity.other_answers(cases["answered"]),
