@@ -284,6 +284,8 @@ RECORDS = [
         ({"data": {"question": "Why?", "expected_output": "So."}}, "expected_answer", "So."),
         ({"data": {"question": "Why?"}}, "qid", "i1"), ({"input": "Why?", "expected_answer": "So."}, "qid", "i1"))),
     *(("braintrust", BRAINTRUST | more, pointer, value) for more, pointer, value in (
+        ({"metrics": {"start": 1795404763, "end": 1795404765}}, "latency_ms.total", 2000.0),
+        ({"origin": {"object_type": "dataset", "id": "Q7"}}, "qid", "Q7"),
         ({}, "ts", 1.5), ({}, "latency_ms.total", 2500.0), ({"metadata": {"model": "m"}}, "usage.model", "m"),
         ({"output": None, "error": "Traceback:\n  x\nKeyError: 'a'\n"}, "error", "KeyError: 'a'"))),
     *(("mlflow", mlflow(**{name: "m"}), "usage.model", "m") for name in ("mlflow.llm.model", "model")),

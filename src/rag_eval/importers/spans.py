@@ -22,6 +22,7 @@ _RETRIEVER, _RERANKER = re.compile(r"(?i)retriev|(?<!re)search"), re.compile(r"(
 _JUDGED = ("feedback_scores", "span_feedback_scores", "scores", "comments")
 LAST_ANSWER = "traces whose root records no answer: that of the last of several steps is used"
 _LONGEST_PROMPT = 4000  # characters; a longer text contains documents, so it is no question
+_LATEST_SECONDS = 1e11  # as a time; a larger number counts milliseconds or less
 
 
 @dataclass(slots=True)
@@ -106,8 +107,10 @@ def read_record(conversion: Conversion, record: Row, names: Mapping[str, str]) -
     fields = {name: unwrap.at(record, pointer) for name, pointer in names.items()}
     trace, identity, parent, name = (unwrap.as_id(fields[key]) or "" for key in ("trace", "id", "parent", "name"))
     span = TraceSpan(conversion.place, trace, identity, parent, name)
-    times = (time * 1000 if isinstance(time, float) else time for time in (fields["start"], fields["end"]))
-    span.start, span.end = map(unwrap.nanoseconds, times)
+    span.start, span.end = (
+        unwrap.nanoseconds(time * 1000 if isinstance(time, (int, float)) and time < _LATEST_SECONDS else time)
+        for time in (fields["start"], fields["end"])
+    )
     asked, output, metadata = record.get("input"), record.get("output"), record.get("metadata")
     span.kind = retrieval_kind(name, output) or KINDS.get(str(fields["kind"]).upper(), OTHER)
     read_contents(conversion, span, asked, output, record)
@@ -207,6 +210,9 @@ def _without_judges(conversion: Conversion, members: list[TraceSpan]) -> list[Tr
     for span in rest:  # an evaluation ends after its evaluators
         if not span.parent and span.end is not None and began is not None:
             span.end = min(span.end, began)
+        steps = [step for step in rest if step.parent == span.id]
+        if not span.parent and len(steps) == 1 and steps[0].kind == ROOT:  # the system that is evaluated
+            span.start, span.end = steps[0].start, steps[0].end
     return rest
 
 

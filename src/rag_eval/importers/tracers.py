@@ -228,7 +228,13 @@ def braintrust_drafts(conversion: Conversion) -> Iterator[Draft]:
     recorded = []
     for value in conversion.records("a span", "data", "events"):
         if "span_id" in value and "root_span_id" in value:
-            recorded.append(spans.read_record(conversion, value, SPANS["braintrust"]))
+            origin = as_dict(value.get("origin"))
+            item = as_id(origin.get("id")) if origin.get("object_type") == "dataset" else None
+            span = spans.read_record(
+                conversion, value if item is None else {**value, "origin": None}, SPANS["braintrust"]
+            )
+            span.qid = span.qid or item or as_id(value.get("dataset_record_id"))
+            recorded.append(span)
         else:
             conversion.problem("", "is not a span: span_id or root_span_id is missing", _ALL_SPANS)
     yield from spans.drafts(conversion, recorded)
