@@ -946,3 +946,22 @@ def test_names_in_japanese_and_portuguese_are_read(command, tmp_path):
     log = {"id_caso": "C1", "pergunta": "Por quê?", "resposta": "Porque sim.", "tokens_entrada": 7, "tokens_saida": 2}
     [row], _ = imported(command, tmp_path / "log.jsonl", "auto", log)
     assert (row["qid"], row["usage"]) == ("C1", {"input_tokens": 7, "output_tokens": 2})
+
+
+def test_calls_of_weave_below_a_question_of_an_evaluation(command, tmp_path):
+    def call(number, parent, name, inputs, output, **summary):
+        ids = {"id": number, "trace_id": "t", "parent_id": parent, "op_name": f"weave:///a/b/op/{name}:1"}
+        times = {"started_at": f"2026-11-23T03:00:0{number}Z", "ended_at": f"2026-11-23T03:00:0{int(number) + 1}Z"}
+        return {**ids, **times, "inputs": inputs, "output": output, "summary": summary}
+
+    counts = {"usage": {"m": {"prompt_tokens": 7, "completion_tokens": 2}}}
+    calls = [
+        call("1", None, "Evaluation.predict_and_score", {"example": "weave:///a/b/object/D:1"}, {"output": "So."}),
+        call("2", "1", "Bot.predict", {"question": "Why?"}, "So.", **counts),
+        call("3", "2", "retrieve", {"query": "Why?"}, []),
+        call("4", "2", "chat", {"messages": [{"role": "user", "content": "Why?"}]}, "So.", **counts),
+        call("5", "1", "is_right", {"output": "So."}, {"right": True}, **counts),
+    ]
+    (row,), _ = imported(command, tmp_path / "calls.jsonl", "weave", *calls)
+    assert (row["q"], row["retrieved_ids"]) == ("Why?", [])
+    assert row["usage"] == {"model": "m", "input_tokens": 7, "output_tokens": 2}

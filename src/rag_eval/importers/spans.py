@@ -95,7 +95,7 @@ def retrieval_kind(name: str, output: Any) -> str:
     Some tools know no retrievers and rerankers.
     """
     kind = RERANKER if _RERANKER.search(name) else RETRIEVER if _RETRIEVER.search(name) else ""
-    return kind if kind and retrieved.documents_in(output) else ""
+    return kind if kind and retrieved.documents_in(output) is not None else ""
 
 
 def read_record(conversion: Conversion, record: Row, names: Mapping[str, str]) -> TraceSpan:

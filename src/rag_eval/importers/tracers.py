@@ -266,7 +266,7 @@ def weave_drafts(conversion: Conversion) -> Iterator[Draft]:
             calls[str(call["id"])] = conversion.place, _of_weave(call)
         else:
             conversion.problem("", "is not a call: id or trace_id is missing", _ALL_CALLS)
-    recorded = []
+    recorded, parents = [], {call.get("parent_id") for _, call in calls.values()}
     for conversion.place, call in calls.values():
         path = [call]  # with the calls above it, if the file has them
         while (above := calls.get(str(path[-1].get("parent_id")))) and above[1] not in path:
@@ -275,6 +275,10 @@ def weave_drafts(conversion: Conversion) -> Iterator[Draft]:
         if _ITEM not in names and any(name.startswith("Evaluation.") for name in names):
             conversion.account.dropped("calls of an evaluation as a whole", NOT_READ)
         else:
+            if names[1:2] == [_ITEM] and not call["input"].keys().isdisjoint(("output", "model_output")):
+                call["kind"] = "scorer"  # a function that judges an output
+            elif call["usage"] and call.get("parent_id") and call["id"] not in parents:  # those above repeat its counts
+                call["kind"] = call["kind"] or "llm"
             if _ITEM in names:
                 call = {**call, "trace_id": path[names.index(_ITEM)]["id"]}
                 if names[0] == _ITEM:  # it ends after the scorers
