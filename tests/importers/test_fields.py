@@ -965,3 +965,13 @@ def test_calls_of_weave_below_a_question_of_an_evaluation(command, tmp_path):
     (row,), _ = imported(command, tmp_path / "calls.jsonl", "weave", *calls)
     assert (row["q"], row["retrieved_ids"]) == ("Why?", [])
     assert row["usage"] == {"model": "m", "input_tokens": 7, "output_tokens": 2}
+
+
+def test_a_retriever_named_rerank_replaces_the_lists_before_it(command, tmp_path):
+    steps = [
+        {"id": name, "name": name, "traceId": "t1", "parentObservationId": "o1", "type": "RETRIEVER", "input": "Why?",
+         "startTime": f"2026-11-23T03:00:0{start}Z", "output": [{"id": item} for item in ids]}
+        for start, (name, ids) in enumerate((("bm25", ("c1", "c2")), ("rerank", ("c2",))))
+    ]  # fmt: skip
+    (row,), _ = imported(command, tmp_path / "steps.jsonl", "langfuse", LANGFUSE, *steps)
+    assert row["retrieved_ids"] == ["c2"]

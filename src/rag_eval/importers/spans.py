@@ -346,14 +346,13 @@ def _read_retrievals(
         ids = {chunk["id"] for chunk in chunks}
         if span.id in inside:
             continue
-        if span.kind == RERANKER:
+        inner = [step for step in _descendants(span, below) if step.kind == RETRIEVER and step.chunks is not None]
+        if span.kind == RERANKER or (not inner and _RERANKER.search(span.name)):
             replaced = _reranked(steps, chunks)
             steps = [step for step in steps if step not in replaced]
             query = next((step[0] for step in replaced if step[0]), query)
             parts += [item for step in replaced for item in step[1]]
-        elif inner := [
-            step for step in _descendants(span, below) if step.kind == RETRIEVER and step.chunks is not None
-        ]:
+        elif inner:
             inner_ids = {chunk["id"] for step in inner for chunk in step.chunks or ()}
             if inner_ids and not ids & inner_ids:
                 continue  # it names its documents differently: the retrievers below are closer to the index
