@@ -975,3 +975,17 @@ def test_a_retriever_named_rerank_replaces_the_lists_before_it(command, tmp_path
     ]  # fmt: skip
     (row,), _ = imported(command, tmp_path / "steps.jsonl", "langfuse", LANGFUSE, *steps)
     assert row["retrieved_ids"] == ["c2"]
+
+
+def test_a_grade_beside_each_chunk_decides_what_is_gold(command, tmp_path):
+    rows = [("c1", "2"), ("c2", "no"), ("c3", ""), ("c4", [{"value": "Ja"}, {"value": "no", "status": "discarded"}])]
+    records = [{"question": "Why?", "chunk_id": chunk, "relevance (0-2)": grade} for chunk, grade in rows]
+    [row], err = imported(command, tmp_path / "judged.jsonl", "auto", *records)
+    assert (row["gold_citations"], row["relevance_grades"]) == (["c1", "c4"], {"c1": 2, "c2": 0, "c4": 1})
+    assert "left out: gold_citations (nobody judged their relevance)" in err
+    for grade, found in (("0.83", "is '0.83'"), ("1", "'c1' has the grades 2 and 1 for one question")):
+        path = tmp_path / "again.jsonl"
+        again = [records[0], {**records[0], "relevance (0-2)": grade}]
+        path.write_text("".join(json.dumps(record) + "\n" for record in again), "utf-8")
+        code, _, err = command("import", "auto", path)
+        assert (code, found in err) == (2, True), err

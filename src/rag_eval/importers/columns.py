@@ -30,11 +30,12 @@ PREDICTED = tuple(takewhile("answer".__ne__, FORMS["table"]["answer"]))
 """Names of answers of a system: next to one, ``answer`` is the reference."""
 _OF_ANSWERS = _TABLE["of_answers"]["names"].split()
 _WORD, _CAMEL = re.compile(r"[^\W_]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_CHOICE = re.compile(r"\b(?:yes|y|ja|j|oui|o|si|s|sim|true|1) ?[/|] ?(?:no|n|nein|non|nao|false|0)\b")
+_CHOICE = re.compile(r"\b(?:yes|y|ja|j|oui|o|si|s|sim|true|1) ?[/|] ?(?:no|n|nein|non|nao|false|0)\b|\(\d ?[-–] ?\d\)")
 _NEEDED = {"table": (("answer", "error"), ("question", "qid")), "table-gold": (("question",),)}
 QUANTITIES = ("latency_ms", "latency_s", "input_tokens", "output_tokens", "cost_usd")
 _OPERATIONS = ("error", *QUANTITIES, "conversation", "turn", "time", "end")
 _REFERENCES = ("reference", "reference_outputs", "reference_output", "expected", "expected_output", "ground_truth")
+_OF_ONE_CHUNK = ("passage_id", "doc_id", "chunk_id", "document_id", "source")  # a row for each, which may have a grade
 _LABELS = {"expected_answer", "gold_citations", "relevant_docs", "gold_claim_substr", "answerable"}
 
 
@@ -69,10 +70,10 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
     The whole of a name counts before a part of it, and a name in English before a translation. The order of its words
     does not matter.
     """
-    telling = {name: _telling(name) for name in names}
+    telling = {name: _telling(name) for name in names if not name.startswith("suggestions.")}  # by a model, in Argilla
     plain = {name: english(part) for name, part in telling.items()}
     parts = [(_is_translated(part), part, name) for name, part in telling.items()]
-    wholes = [(_is_translated(name), name, name) for name in names]
+    wholes = [(_is_translated(name), name, name) for name in telling]
     by_rank = [text for texts in (wholes, parts) for text in sorted(texts, key=itemgetter(0))]
     spelled = {_words(text): name for _, text, name in reversed(by_rank)}
     known: dict[str, str] = {}
@@ -84,6 +85,8 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
         has_both = answered is not None and known.get("expected_answer", answered) != answered
         if field in ("gold_citations", "relevant_docs", "contexts") and has_both:
             free = [name for name in free if plain[name] not in _OF_ANSWERS]
+        if field == "relevance_grades" and plain.get(known.get("gold_citations", "")) not in _OF_ONE_CHUNK:
+            continue
         are_of_chunks = "chunk_ids" in known or ("chunks" in known and free and plain[free[0]] != "score")
         if free and (field not in ("chunk_scores", "rank") or are_of_chunks):
             known[field] = free[0]

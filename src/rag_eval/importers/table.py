@@ -20,6 +20,10 @@ _FAILED = ("errored", "expired", "canceled")  # results of a batch of Anthropic
 _TRUTH = dict.fromkeys("true yes y 1 ja oui sí si sì sim tak да 是 可 はい 예".split(), True) | dict.fromkeys(
     "false no n 0 nein non não nao nie нет 否 不可 いいえ 아니요".split(), False
 )
+_RELEVANT = {**_TRUTH, "relevant": True} | dict.fromkeys(
+    ("irrelevant", "not relevant", "not_relevant", "non-relevant", "nicht relevant", "no relevante", "non pertinent"),
+    False,
+)
 _NEGATED = {"unanswerable", "impossible"}  # in names of columns that say the opposite of answerable
 _VERDICTS = ("relevant", "is_relevant", "relevance", "is_supporting", "is_selected")  # on documents of a gold set
 _ADDED = ("gold_citations", "relevant_docs", "gold_claim_substr")  # by each record of a question
@@ -51,11 +55,15 @@ def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
         if stated not in _TRUTH:
             conversion.problem("/answerable", f"is {quoted(stated, 40)}", "Write true or false.")
             continue
+        cited = dict.fromkeys(_cited(conversion, values), 1)
+        grades = _grades(conversion, [*cited], values.get("relevance_grades")) if "relevance_grades" in fields else {}
+        cited = grades if "relevance_grades" in fields else cited
         gold = conversion.gold_row(
             unwrap.as_id(values.get("qid")) or question_id("table", question),
             question,
             _expected(conversion, values.get("expected_answer")),
-            _cited(conversion, values),
+            [name for name, grade in cited.items() if grade > 0],
+            relevance_grades=grades,
             answerable=_TRUTH[stated] is not (is_negated and "answerable" in values),
             substrings=_list_of(conversion, "gold_claim_substr", values),
             tags=_list_of(conversion, "tags", values),
@@ -65,10 +73,10 @@ def golds(conversion: Conversion, fields: dict[str, str]) -> Iterator[Row]:
         if not gold["answerable"] and gold.pop("relevant_docs", None):
             conversion.account.dropped("documents of an unanswerable question", "such a question has no right document")
         first = items.setdefault(gold["qid"], (conversion.place, gold))[1]
-        for name in _ADDED:
-            if more := [text for text in gold.get(name, ()) if text not in first.get(name, ())]:
-                first[name] = [*first.get(name, ()), *more]
-        compared = [name for name in ("question", *values) if name in gold and name not in _ADDED]
+        _add(conversion, gold, first)
+        compared = [
+            name for name in ("question", *values) if name in gold and name not in (*_ADDED, "relevance_grades")
+        ]
         differs = [name for name in compared if gold[name] != first.get(name)]
         if differs:
             message = f"repeats {quoted(gold['qid'])} with another {differs[0]}"
@@ -92,6 +100,34 @@ def _cited(conversion: Conversion, values: Row) -> list[str]:
     relevant = [item for item in contexts if all(item.get(name, True) for name in _VERDICTS)]
     conversion.account.dropped("contexts", "they are marked as not relevant", len(contexts) - len(relevant))
     return [chunk["id"] for chunk in conversion.chunks(relevant)]
+
+
+def _add(conversion: Conversion, gold: Row, first: Row) -> None:
+    """Add the citations, documents, substrings and grades of a record to the first gold row of its question."""
+    for name in _ADDED:
+        if more := [text for text in gold.get(name, ()) if text not in first.get(name, ())]:
+            first[name] = [*first.get(name, ()), *more]
+    if grades := gold.get("relevance_grades"):
+        known = first.get("relevance_grades", {})
+        if twice := next((name for name in grades if known.get(name, grades[name]) != grades[name]), None):
+            message = f"{quoted(twice, 40)} has the grades {known[twice]} and {grades[twice]} for one question"
+            conversion.problem("/relevance_grades", message, "Keep one grade for each question and chunk.")
+        first["relevance_grades"] = known | grades
+
+
+def _grades(conversion: Conversion, cited: list[str], recorded: Any) -> dict[str, int]:
+    """Return the grade of each chunk of a record, 1 and 0 for yes and no; empty if nobody judged or people disagree."""
+    judgements = [unwrap.as_dict(item) or {"value": item} for item in unwrap.as_list(unwrap.decoded(recorded))]
+    stated = [item.get("value") for item in judgements if item.get("status", "submitted") == "submitted"]
+    values = list(dict.fromkeys(str(value).strip().casefold() for value in stated if value not in (None, "")))
+    grades = {_RELEVANT[value] if value in _RELEVANT else unwrap.number(value) for value in values}
+    conversion.account.dropped("gold_citations", "nobody judged their relevance", not grades)
+    whole = [int(grade) for grade in grades if grade is not None and not grade % 1]
+    if len(grades) > 1 or len(whole) < len(grades):
+        hint = "Write one whole number, yes or no, or leave the column out of the map: --suggest-map"
+        conversion.problem("/relevance_grades", f"is {quoted(', '.join(values), 40)}", hint)
+        return {}
+    return {name: grade for grade in whole for name in cited}
 
 
 def _expected(conversion: Conversion, recorded: Any) -> str | None:
