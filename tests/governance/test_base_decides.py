@@ -118,6 +118,26 @@ def test_a_loosened_gate_that_lets_nothing_through_is_listed_and_passes(project,
     assert (score.code, policy(report)) == (0, {"gates.precision.min": ("looser", [])})
 
 
+def test_reasoning_fails_a_change_if_the_traces_of_the_baseline_have_less(project, score):
+    def reasoned(*numbers):
+        answers = {
+            n: {**trace_of(n)["answer_json"], "claim": f"<think>\nSo.\n</think>\nIt is {n} days."} for n in numbers
+        }
+        return [trace_of(n, answer_json=answers[n]) if n in answers else trace_of(n) for n in range(1, 9)]
+
+    project.put(
+        gates=gates("baseline: {report: eval/baseline.json, trace: eval/baseline.jsonl}\n"), trace=reasoned(1, 2)
+    )
+    project.write("eval/baseline.json", render(score_files(gates=GATES), "json"))
+    project.write("eval/baseline.jsonl", json_lines(reasoned(1, 2)))
+    project.done("baseline")
+    for name, numbers, level in (("as-many", (3, 4), "warning"), ("more", (1, 2, 3), "error"), ("none", (), None)):
+        project.git("checkout", "-q", "main")
+        project.change(name, trace=reasoned(*numbers))
+        found = [finding["level"] for finding in findings(score()) if finding["code"] == "ignored-reasoning"]
+        assert found == ([level] if level else [])
+
+
 def test_a_path_that_is_only_written_otherwise_is_no_change(project, score):
     project.put(gates=gates("gold: eval/gold.jsonl\nsignoff: {records: eval/records}\n"))
     project.done("paths")
