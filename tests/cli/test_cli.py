@@ -441,6 +441,14 @@ def test_gate_refuses_scores_that_a_metric_cannot_give(rag, report_file, name, s
     assert f"'S1' has an impossible score: '{name}' cannot be {float(score)}. Score the run again." in err
 
 
+@pytest.mark.parametrize(("line", "code"), [(2**53 - 1, 0), (2**53, 2), (10**400, 2)])
+def test_reports_are_read_with_every_line_that_their_schema_allows(rag, report_file, line, code):
+    value = json.loads(report_file.read_text(encoding="utf-8"))
+    value["questions"][0]["trace_line"] = line
+    report_file.write_text(json.dumps(value), encoding="utf-8")
+    assert rag("gate", report_file)[0] == code
+
+
 def test_gate_refuses_a_report_that_contradicts_itself(rag, report_file, monkeypatch):
     def contradicted(_):
         raise ValueError("secret")

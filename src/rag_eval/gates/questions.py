@@ -79,7 +79,7 @@ def distinct(cases: Sequence[Question], shared: bool) -> tuple[list[CaseScores],
 
 # Limits of the plain scores, too, would crash msgspec 0.22.
 _Labelled = tuple[Annotated[float, Meta(ge=-LARGEST, le=LARGEST)], bool]
-_Line = Annotated[int, Meta(ge=0, le=LARGEST)]
+_Line = Annotated[int, Meta(ge=0, le=2**53 - 1)]  # as in the schema
 
 
 class Question(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
