@@ -948,6 +948,25 @@ def test_names_in_japanese_and_portuguese_are_read(command, tmp_path):
     assert (row["qid"], row["usage"]) == ("C1", {"input_tokens": 7, "output_tokens": 2})
 
 
+def test_records_of_one_question_with_lists_of_chunks_are_not_one_record(command, tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text('qid,question,engine,retrieved_ids\nQ1,Why?,bm25,"d-1,d-2"\nQ1,Why?,dense,"d-2,d-3"\n')
+    code, _, err = command("import", "auto", path)
+    assert code == 2
+    assert ":3: repeats a question with another list of chunks. If a column names the run or the retriever" in err
+
+
+def test_columns_of_the_system_and_of_what_is_correct_in_french(command, tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text(
+        'id,question,reponse système,réponse correcte,docs corrects\nQ1,Quand ?,En juin.,En mai.,"d-1,d-2"\n'
+    )
+    [row] = map(json.loads, command("import", "auto", path)[1].splitlines())
+    assert row["answer_json"]["claim"] == "En juin."
+    [gold] = map(json.loads, command("import", "auto", path, "--as", "gold")[1].splitlines())
+    assert (gold["expected_answer"], gold["gold_citations"]) == ("En mai.", ["d-1", "d-2"])
+
+
 def test_calls_of_weave_below_a_question_of_an_evaluation(command, tmp_path):
     def call(number, parent, name, inputs, output, **summary):
         ids = {"id": number, "trace_id": "t", "parent_id": parent, "op_name": f"weave:///a/b/op/{name}:1"}

@@ -320,6 +320,9 @@ def drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
         fresh = [chunk for chunk in chunks or () if chunk["id"] not in ids]
         repeats_answer = len(fresh) == len(chunks or ()) == 1 and values.get("answer") == answer
         if known is not None and chunks is not None and (not values.get("answer") or repeats_answer):
+            if fresh and len(chunks) > 1:
+                hint = "If a column names the run or the retriever, map it to run: --suggest-map"
+                conversion.problem("", "repeats a question with another list of chunks", hint)
             known.chunks = [*(known.chunks or []), *fresh]
             ranks += [rank] * len(fresh)
             continue
