@@ -1,4 +1,4 @@
-"""The scores of a case as a report keeps them: a mapping like any other, made of what the scorer keeps."""
+"""The scores of a case as a report has them: a mapping like any other, made of what the scorer stores."""
 
 import pickle
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rag_eval.gates.questions import Scores
 
 labelled = st.tuples(st.floats(0, 1), st.booleans())
-kept = st.lists(st.one_of(st.none(), st.floats(0, 9), labelled), max_size=8)
+row_scores = st.lists(st.one_of(st.none(), st.floats(0, 9), labelled), max_size=8)
 
 
 def both(found, shared=None):
@@ -20,7 +20,7 @@ def both(found, shared=None):
     return Scores({name: place for place, name in enumerate(names)}, tuple(found[:cut]), tuple(found[cut:])), applying
 
 
-@given(kept, st.integers(0, 8))
+@given(row_scores, st.integers(0, 8))
 def test_scores_are_the_dict_of_those_that_apply(found, shared):
     scores, plain = both(found, shared)
     assert (scores == plain, scores.as_dict(), repr(scores)) == (True, plain, repr(plain))
@@ -29,7 +29,7 @@ def test_scores_are_the_dict_of_those_that_apply(found, shared):
     assert pickle.loads(pickle.dumps(scores)) == plain
 
 
-@given(kept, st.integers(0, 8))
+@given(row_scores, st.integers(0, 8))
 def test_what_does_not_apply_and_what_is_no_column_are_not_there(found, shared):
     scores, plain = both(found, shared)
     for name in (*(f"m{place}" for place in range(len(found))), "other"):

@@ -50,8 +50,8 @@ WHOLE_RUN_CHECKS = tuple(
 )
 """Checks of all cases together: a part of the questions may look degenerate by chance."""
 
-_CLAIM = "without reasoning"
-"""Version of what the metrics that depend on refusals read of an answer."""
+_ANSWER_TEXT = "without reasoning"
+"""The part of an answer that metrics read if they depend on refusals, as part of their fingerprints."""
 
 _ERRORS = "hidden-answers ignored-reasoning copied-answers flags-everything partly-measured stale-traces other-gold"
 _ERRORS += " stale-verdict missing-verdict changed-verdict ids-changed"
@@ -378,7 +378,7 @@ def contract(measure: Measure, policy: Policy) -> str:
         "metric": measure.metric.name,
         "version": measure.metric.version,
         "parameters": measure.parameters(),
-        "refusal": [*refusal_settings(policy).values(), _CLAIM] if "refusal" in measure.metric.settings else None,
+        "refusal": [*refusal_settings(policy).values(), _ANSWER_TEXT] if "refusal" in measure.metric.settings else None,
         **{name: getattr(policy.settings, name) for name in measure.metric.settings if name != "refusal"},
     }
     if measure.metric.depends_on == "ranking" and policy.retrieval != Relevance():

@@ -175,7 +175,7 @@ def _check_answers(
     judged = cases["answers"] if _has_text_gates(policies, "groundedness") else []
     is_builtin = inputs.policy.builtin or policies[0].builtin  # a change may be the fix
     qids = {question.qid for question in samples["answered"]}
-    same = [question for question in before if question.trace_line and question.qid in qids]
+    same = (question for question in before if question.trace_line and question.qid in qids)
     earlier = (case for _, case in _cases(past, same)) if past else ()
     findings = [
         *_partly_measured(inputs, questions, before),

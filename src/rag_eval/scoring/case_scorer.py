@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from rag_eval.cases import Case, coarse_label, is_blocked, label, refused_in_words, search_label
 from rag_eval.cases.ranking import ranks_of
-from rag_eval.contract import OPTIONAL, Gold, Settings, Trace, Usage, without_reasoning
+from rag_eval.contract import OPTIONAL, Gold, Settings, Trace, Usage
 from rag_eval.metrics import Measure
 from rag_eval.metrics.operations import unpriced
 from rag_eval.scoring import CITES_ALL, SAYS_ALL, BaseCaseScorer, CaseOutcome, Scorer, Scores
@@ -55,7 +55,7 @@ def extract_features(gold: Gold, trace: Trace, settings: Settings) -> Extract:
     They are read from the records directly, which is much faster than computing the scores.
     """
     answer = trace.answer_json
-    given = without_reasoning(trace.recorded if answer is None else answer.claim)
+    given = trace.claim
     citations = trace.given_citations() if answer is None else answer.citations
     ids: Sequence[str] = trace.given_retrieved() if trace.retrieved_ids is None else trace.retrieved_ids
     if len(set(ids)) != len(ids):

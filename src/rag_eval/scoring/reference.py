@@ -84,9 +84,7 @@ class ReferenceCases(BaseCaseScorer):
 
     def _scores(self, gold: ReferenceGold, trace: Trace) -> Scores:
         answer, ids = trace.answer_json or _NO_ANSWER, trace.retrieved_ids or ()
-        claim = answer.claim.strip().lower()
-        if not claim or claim[0] in "[◁a" or "<" in claim:  # no other has reasoning, and the call is slow
-            claim = without_reasoning(answer.claim).strip().lower()
+        claim = without_reasoning(answer.claim).strip().lower()
         is_refusal = claim == self._token
         if not gold.answerable:
             return (None, None, False, None, None) if is_refusal else (False, False, True, None, None)
