@@ -3,8 +3,7 @@ import json
 
 import pytest
 
-from rag_eval.readers.json_objects import read_json
-from rag_eval.readers.jsonl import read_trace_rows
+from rag_eval.readers.jsonl import read_json, read_trace_rows
 from rag_eval.readers.validation import check
 from reading import element, gold, jsonl, put, reader, said, trace
 from seams import InputError, read_gold

@@ -40,8 +40,7 @@ from rag_eval.gold.signoff_repository import GoldStates, Place, packed, policies
 from rag_eval.importers.documents import objects
 from rag_eval.readers.gold_file import StoredGold, read_entries, read_gold, stored_gold_set
 from rag_eval.readers.import_inputs import Files
-from rag_eval.readers.json_objects import read_json
-from rag_eval.readers.jsonl import paired_traces
+from rag_eval.readers.jsonl import paired_traces, read_json
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.signoff_record import HashChange
 from rag_eval.readers.source import PACKED, Reader

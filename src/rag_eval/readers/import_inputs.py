@@ -12,8 +12,7 @@ from rag_eval.common.progress import Watch
 from rag_eval.contract import Gold
 from rag_eval.errors import Problem
 from rag_eval.importers import IMPORTERS, Account, Numbered, Recognised, detect, rows_of, written
-from rag_eval.readers.json_objects import read_json
-from rag_eval.readers.jsonl import array_rows, read_rows, unique
+from rag_eval.readers.jsonl import array_rows, read_json, read_rows, unique
 from rag_eval.readers.problems import Contract, Unreadable
 from rag_eval.readers.source import Digest, Reader, SourceFile, refuse_outside, too_many_lines
 

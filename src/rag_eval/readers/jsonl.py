@@ -1,8 +1,9 @@
-"""Rows of JSON Lines and of JSON arrays: gold items and traces as typed records, other rows checked by a schema."""
+"""JSON Lines, arrays and objects: gold items and traces as typed records, other values checked by a schema."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, Generic, TypeVar
@@ -15,7 +16,7 @@ from rag_eval.common.json_schema import is_valid
 from rag_eval.contract import Gold, Trace
 from rag_eval.contract.records import known_fields, without_unknown
 from rag_eval.readers import strict_json
-from rag_eval.readers.problems import Contract, ProblemCollector, RowError
+from rag_eval.readers.problems import Contract, ProblemCollector, RowError, whole
 from rag_eval.readers.source import Digest, Reader, SourceFile
 from rag_eval.readers.strict_json import JsonError
 from rag_eval.scoring import QuestionIndex
@@ -25,6 +26,9 @@ DUPLICATE_QID_HINT = "Give every question its own qid."
 NO_QID = "Give the trace the qid of the gold item that it answers."
 _ARRAY_FIELDS = ("q", "gold_ids", "answerable", "gold_citations", "gold_claim_substr")
 _LINE_FIELDS = {"question", "gold_claim_substr", "gold_citations"}  # fields of JSON Lines with another name in an array
+_LEAST_COMMIT = 7  # characters of a commit id in run.json
+_COUNTS = ("documents", "documents_without_chunks", "chunks_attempted", "chunks_embedded", "chunks_skipped")
+_DASH_OR_BLANK = re.compile(r"[\s-]")
 _TYPICAL_FIELDS = {
     "gold": {"answerable", "gold_citations"},
     "trace": {"answer_json", "retrieved_ids", "answer", "chunks"},
@@ -298,3 +302,35 @@ def _report_other_form(ledger: ProblemCollector, path: str, line: int, value: An
         ledger.problem(path, line, "", "is a JSON array, but its items have the fields of JSON Lines", hint)
         return True
     return False
+
+
+def read_sidecar(reader: Reader, path: str, digest: Digest | None = None) -> dict[str, Any] | None:
+    """Return the content of a run.json, or None with the problems in the ledger."""
+    about = read_json(reader, path, "run", digest)
+    commit = about.get("system_commit") if about else None
+    if commit and commit.strip() and max(map(len, _DASH_OR_BLANK.split(commit))) < _LEAST_COMMIT:
+        message = f"{quoted(commit)} is shorter than {_LEAST_COMMIT} characters, which is ambiguous"
+        reader.ledger.problem(path, 0, "/system_commit", message, "Write what this prints: git rev-parse HEAD")
+        return None
+    if about and (index := about.get("index")):
+        about["index"] = {name: whole(value) if name in _COUNTS else value for name, value in index.items()}
+    return about
+
+
+def read_json(reader: Reader, path: str, schema: str, digest: Digest | None = None) -> dict[str, Any] | None:
+    """Return the value of a file that is one JSON object of a schema, or None with the problems in the ledger."""
+    data = reader.read(path, digest)
+    return None if data is None else decode_exactly(reader, path, data, Contract(schema, reader.limits.depth))
+
+
+def decode_exactly(reader: Reader, path: str, data: bytes, contract: Contract) -> dict[str, Any] | None:
+    """Return the JSON object of ``data``, or None with the problems in the ledger."""
+    try:
+        value: dict[str, Any] = strict_json.parse(data, contract.depth)
+    except strict_json.JsonError as error:
+        reader.ledger.problem(path, error.line, error.where, error.message, error.hint)
+        return None
+    faults = contract.faults(value)
+    for fault in faults:
+        reader.ledger.problem(path, 0, fault.where, fault.message, fault.hint)
+    return None if faults else value

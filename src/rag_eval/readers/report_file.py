@@ -18,7 +18,7 @@ from rag_eval.errors import InputError, Problem, UsageError
 from rag_eval.gates import COMPLETENESS
 from rag_eval.gates.questions import Question, impossible
 from rag_eval.readers import strict_json
-from rag_eval.readers.json_objects import decode_exactly
+from rag_eval.readers.jsonl import decode_exactly
 from rag_eval.readers.problems import Contract, ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.rendering.data_formats import from_json

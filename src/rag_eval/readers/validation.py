@@ -18,8 +18,7 @@ from rag_eval.readers import strict_json
 from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.gold_file import is_folder, read_gold
 from rag_eval.readers.import_inputs import Files
-from rag_eval.readers.json_objects import read_json, read_sidecar
-from rag_eval.readers.jsonl import NO_QID, is_golden, kind_of_row, looks_like, read_traces
+from rag_eval.readers.jsonl import NO_QID, is_golden, kind_of_row, looks_like, read_json, read_sidecar, read_traces
 from rag_eval.readers.report_file import read_report
 from rag_eval.readers.signoff_record import Record
 from rag_eval.readers.source import Reader

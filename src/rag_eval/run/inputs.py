@@ -15,7 +15,7 @@ from rag_eval.gates.selection import by_conversation, in_suite, restrict_policy,
 from rag_eval.metrics import Measure
 from rag_eval.readers.gates_file import read_policy, with_verdicts
 from rag_eval.readers.gold_file import GoldSet, read_gold_set
-from rag_eval.readers.json_objects import read_sidecar
+from rag_eval.readers.jsonl import read_sidecar
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run import Options, headline
