@@ -56,10 +56,11 @@ SILENT = Watch(None)  # shows nothing
 
 
 class Watched:
-    """A digest that reports its progress; without a digest, only the progress."""
+    """A digest that reports its progress through ``total`` bytes; without a digest, only the progress."""
 
-    def __init__(self, digest: Any | None, watch: Watch) -> None:
+    def __init__(self, digest: Any | None, watch: Watch, total: int) -> None:
         self._digest, self._watch = digest, watch
+        watch.begin(total)
 
     def update(self, data: bytes, /) -> None:
         """Take the next bytes."""

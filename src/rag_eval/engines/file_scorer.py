@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, TypeVar
 from msgspec import Struct
 
 from rag_eval.common.files import Digests
-from rag_eval.common.progress import SILENT, Watched
+from rag_eval.common.progress import Watched
 from rag_eval.contract import Limits, Trace
 from rag_eval.engines import DEFAULT_EXECUTION, ENGINES, ExecutionOptions
 from rag_eval.errors import UsageError
@@ -73,10 +73,8 @@ def score_file(task: Task) -> Scorer:
         if scorer := _in_ranges(task):
             return scorer
         digest = task.digests.of("trace", task.path) if task.digests else None
-        if execution.watch is not SILENT:
-            execution.watch.begin(_file_size(task.path))
-            digest = Watched(digest, execution.watch)
-        return score_stream(task.work, task.reader, task.path, digest)
+        watched = Watched(digest, execution.watch, _file_size(task.path))
+        return score_stream(task.work, task.reader, task.path, watched)
     finally:
         execution.watch.end()
 
