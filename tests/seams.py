@@ -167,7 +167,7 @@ def score_rows(cases: Iterable[tuple[Gold, Trace]], wanted: Sequence[Measure], s
     """Score pairs in memory."""
     pairs = list(cases)
     scorer = metric_scorer({gold.qid: gold for gold, _ in pairs}, wanted, settings)
-    scorer.add([trace for _, trace in pairs if trace.line])
+    scorer.add_traces([trace for _, trace in pairs if trace.line])
     return scorer.close()
 
 

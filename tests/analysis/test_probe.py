@@ -61,7 +61,7 @@ def made(rows, policy):
     ]
     wanted = measures((1, 2), [gate.name for gate in policy.gates])
     scorer = metric_scorer(golds, wanted, policy.settings)
-    scorer.add([sample.case.trace for sample in samples])
+    scorer.add_traces([sample.case.trace for sample in samples])
     context = Context(hashes=dict.fromkeys(golds, "0"), fields=policy.fields)
     setup, card = Setup(golds, policy, wanted, context), scorer.close()
     return setup, in_order(samples), card, build_report(card, golds, policy, context)
@@ -122,7 +122,7 @@ def test_each_dose_is_scored_as_from_scratch(rows, kind):
         assert at.cases == ceil(Fraction(at.percent) * len(damaged) / 100)
         regressed = {item.case.gold.qid: trace for item, trace in damaged[: at.cases]}
         scorer = metric_scorer(setup.golds, setup.measures, setup.policy.settings)
-        scorer.add([regressed.get(sample.case.gold.qid, sample.case.trace) for sample in samples])
+        scorer.add_traces([regressed.get(sample.case.gold.qid, sample.case.trace) for sample in samples])
         expected = build_report(scorer.close(), setup.golds, setup.policy, setup.context)
         assert report.metrics == expected.metrics
         assert report.questions == expected.questions

@@ -45,7 +45,7 @@ def found(asked, answer, shuffle=None):
     if shuffle is not None:
         random.Random(shuffle).shuffle(traces)
     scorer = metric_scorer(asked, [measure("precision")], Settings())
-    scorer.add(traces)
+    scorer.add_traces(traces)
     findings = degenerate_findings(scorer.close().cases.outcome_counts, GATES)
     return [(finding.code, finding.level) for finding in findings]
 

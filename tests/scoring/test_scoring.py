@@ -24,7 +24,7 @@ def trace(qid, line, claim="30 days", **fields):
 
 def card(*traces, wanted=PRECISION):
     scorer = metric_scorer(GOLDS, wanted, Settings())
-    scorer.add(traces)
+    scorer.add_traces(traces)
     return scorer.close()
 
 
@@ -116,9 +116,9 @@ def test_traces_together_come_to_what_they_come_to_one_by_one(items, found, ofte
     golds = {f"Q{place}": Gold.from_row(gold_row(qid=f"Q{place}", **item), 1) for place, item in enumerate(items)}
     traces = [Trace.from_row(trace_row(run=run, **row), qid, at) for at, (qid, run, row) in enumerate(found, 1)]
     scorers = [metric_scorer(golds, measures((1, 3)), Settings()) for _ in range(2)]
-    scorers[0].add(traces)
+    scorers[0].add_traces(traces)
     for number, one in enumerate(traces):
-        scorers[1].add([one])
+        scorers[1].add_traces([one])
         if number % often == 0:
             scorers[1].settle()
     assert in_full(scorers[0].close()) == in_full(scorers[1].close())

@@ -49,7 +49,7 @@ def ours(names):
 
     def call():
         scorer = metric_scorer(golds, measures, Settings())
-        scorer.add([trace for _, trace in pairs])
+        scorer.add_traces([trace for _, trace in pairs])
         card = scorer.close()
         # Read the scores of every query, because a scorecard joins them on access.
         scores = [(gold.qid, outcome.scores + outcome.case_scores) for gold, _, outcome, _ in card.cases]

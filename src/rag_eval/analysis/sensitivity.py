@@ -386,12 +386,12 @@ def reports_by_rate(
     """Yield the report of each rate. A higher rate contains the lower ones: each perturbed trace is scored once."""
     scorer, done = metric_scorer(setup.golds, setup.measures, setup.policy.settings), -1
     for sample in samples:
-        scorer.add([sample.case.trace])
+        scorer.add_traces([sample.case.trace])
     for percent in rates:
         cases = cases_of(Fraction(percent), len(perturbed))
         if cases == done:
             continue  # with few cases, several rates are equal
-        scorer.add(perturbed[max(done, 0) : cases])
+        scorer.add_traces(perturbed[max(done, 0) : cases])
         done, card = cases, scorer.close()
         counted = card.completeness._replace(duplicate=as_read.duplicate, unknown=as_read.unknown)
         card = card._replace(completeness=counted)

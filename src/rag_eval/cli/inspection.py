@@ -88,7 +88,7 @@ def _measured(options: Options, *, is_required: bool) -> dict[str, Any] | None:
     for trace in paired_traces(reader, golds, policy.trace):
         rows["trace"] += 1
         present.update(present_fields(trace))
-        scorer.add([trace])
+        scorer.add_traces([trace])
     about = read_run_json(reader, policy) or {}
     reader.ledger.stop_on_problems()
     present.update(f"run.{name}" for name, value in about.items() if value is not None)

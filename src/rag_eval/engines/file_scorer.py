@@ -107,7 +107,7 @@ def score_stream(work: Work, reader: Reader, path: str, digest: Digest | None) -
     scorer = work.scorer.empty_copy()
     pair = pair_finder(work.questions, reader.ledger, path, is_complete=work.is_complete)
     for traces in read_traces(reader, path, digest):
-        scorer.add(traces, pair)
+        scorer.add_traces(traces, pair)
         if len(scorer.log) >= _SETTLE:
             scorer.settle()
     return scorer
@@ -218,7 +218,7 @@ def score_range(work: Work, path: str, file: File, lines: ByteRange, answered: S
         return RangeResult(scorer.log, 0, ledger, has_problems=True)
     pair = pair_finder(work.questions, ledger, path, is_complete=work.is_complete)
     for traces in JsonLines(Trace, reader, path).blocks(source):
-        scorer.add(traces, pair, answered)
+        scorer.add_traces(traces, pair, answered)
         if ledger.problems:
             break
     return RangeResult(scorer.log, source.count, ledger, bool(ledger.problems))

@@ -309,7 +309,7 @@ class Scorer:
         other._reset()
         return other
 
-    def add(self, traces: Sequence[Trace], pair: PairTrace | None = None, answered: Sequence[int] = b"") -> None:
+    def add_traces(self, traces: Sequence[Trace], pair: PairTrace | None = None, answered: Sequence[int] = b"") -> None:
         """Score traces into the log.
 
         ``answered`` tells for each item whether a later trace answers it, which replaces traces of this log without a

@@ -108,7 +108,7 @@ class ReferenceScorer(Scorer):
         """Yield the gold items by qid."""
         return ((gold.qid, gold) for gold in map(_DECODER.decode, self._golds))
 
-    def add(self, traces: Sequence[Trace], pair: PairTrace | None = None, answered: Sequence[int] = b"") -> None:
+    def add_traces(self, traces: Sequence[Trace], pair: PairTrace | None = None, answered: Sequence[int] = b"") -> None:
         """Score traces into the log; a trace without a qid is only checked for its question."""
         for trace in traces:
             if trace.answer_json is None or not (trace.qid or trace.q_id):
@@ -117,7 +117,7 @@ class ReferenceScorer(Scorer):
                 if pair and not (trace.qid or trace.q_id):
                     pair(trace)
                 trace.qid, trace.q_id, trace.case_id, trace.run = trace.qid or trace.q_id, "", "", ""
-        super().add([trace for trace in traces if trace.qid], None, answered)
+        super().add_traces([trace for trace in traces if trace.qid], None, answered)
 
 
 def parse_gates(text: str) -> dict[str, str]:
