@@ -73,16 +73,16 @@ def provenance(
     return at_levels(findings, levels)
 
 
-def vacuous(golds: Iterable[Gold], file: str, levels: Mapping[str, str]) -> list[Finding]:
-    """Return the finding that items accept any answer as right, because they have no substrings or citations."""
+def vacuous_gold(golds: Iterable[Gold], file: str, measures: Iterable[Measure]) -> list[Finding]:
+    """Find that precision accepts any answer to items as right, because they have no substrings or citations."""
     counted = (gold for gold in golds if gold.answerable and gold.attack is None)
     asked = [not (gold.substrings or evidence_level(gold)) for gold in counted]
-    if not any(asked):
+    if not any(asked) or not any(measure.name == "precision" for measure in measures):
         return []
     message = f"{sum(asked)} of {len(asked)} answerable items have no expected text and no evidence"
     message += ", so precision counts any answer to them as right"
     fix = "Add gold_claim_substr, gold_citations or other evidence to the items, or gate other metrics."
-    return at_levels([Finding("vacuous-gold", "error", message, fix, file)], levels)
+    return [Finding("vacuous-gold", "error", message, fix, file)]
 
 
 def commit_of(about: Mapping[str, Any]) -> tuple[str, str]:

@@ -65,16 +65,14 @@ def score_run(inputs: Inputs) -> ScoredRun:
         if export := export_problem(reader, policy.trace, "trace"):
             reader.ledger.replace(policy.trace, export)
     reader.ledger.stop_on_problems()
-    findings = _check_origin(inputs, about)
-    if any(measure.name == "precision" for measure in inputs.measures):
-        findings += integrity.vacuous(inputs.suite_golds.values(), policy.gold, integrity.levels_of(*inputs.policies))
+    of_origin = _check_origin(inputs, about)
     earlier, of_baseline, past = _baseline(inputs, about)
     context = _context(inputs, about, earlier)
     context = context._replace(notes=reader.ledger.notes, inputs=[Input(*row) for row in digests.rows()])
 
     def check(questions: Sequence[Question]) -> list[Finding]:
         answers = _check_answers(inputs, questions, earlier.questions if earlier else (), past)
-        return [*findings, *answers, *of_baseline]
+        return [*of_origin, *answers, *of_baseline]
 
     return ScoredRun(inputs, card, earlier, build_report(card, inputs.golds, policy, context, check))
 
@@ -178,6 +176,7 @@ def _check_answers(
     same = (question for question in before if question.trace_line and question.qid in qids)
     earlier = (case for _, case in _cases(past, same)) if past else ()
     findings = [
+        *integrity.vacuous_gold(inputs.suite_golds.values(), inputs.policy.gold, inputs.measures),
         *_partly_measured(inputs, questions, before),
         *integrity.measurement_findings(questions, policies),
         *trace_integrity.padded_answers(right, golds.values(), f"{seed} {len(golds)}"),
