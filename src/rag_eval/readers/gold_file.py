@@ -34,12 +34,12 @@ def read_gold_as(reader: Reader, path: str, digest: Digest | None, make: Callabl
     return _read(reader, path, map(itemgetter(0), _entries(reader, path, digest, with_rows=False)), make)
 
 
-def read_entries(reader: Reader, path: str) -> list[tuple[Gold, Row]]:
+def read_entries(reader: Reader, path: str, digest: Digest | None = None) -> list[tuple[Gold, Row]]:
     """Return the gold items of ``path`` with their rows, for readers of fields that no record has."""
     rows: dict[str, Row] = {}
 
     def golds() -> Iterator[Gold]:
-        for gold, row in _entries(reader, path, None, with_rows=True):
+        for gold, row in _entries(reader, path, digest, with_rows=True):
             rows.setdefault(gold.qid, row)
             yield gold
 
@@ -70,15 +70,13 @@ def _entries(reader: Reader, path: str, digest: Digest | None, *, with_rows: boo
     if is_folder(reader, path):
         from rag_eval.readers.import_inputs import foreign_gold
 
-        for line, row in foreign_gold(reader, path, "labels", digest):
-            yield Gold.from_row(row, line), row
+        yield from foreign_gold(reader, path, "labels", digest)
         return
     with reader.open(path, digest) as source:
         if source.is_array and is_golden(source.head):
             from rag_eval.readers.import_inputs import foreign_gold
 
-            for line, row in foreign_gold(reader, path, "rag-server-golden", opened=source):
-                yield Gold.from_row(row, line), row
+            yield from foreign_gold(reader, path, "rag-server-golden", opened=source)
         elif source.is_array:
             from rag_eval.importers.frameworks import example08_gold
 
@@ -153,21 +151,21 @@ def read_gold_set(reader: Reader, path: str, digest: Digest | None = None) -> Go
 
     Items of a folder have no line of their own: theirs is the line that `rag-eval import labels` writes.
     """
-    golds = read_gold(reader, path, digest)
-    if reader.ledger.problems:
-        return GoldSet(golds, {}, "lines")
     if is_folder(reader, path):
         from rag_eval.importers import written
-        from rag_eval.readers.import_inputs import foreign_gold
 
-        rows = foreign_gold(reader.silent(), path, "labels")
-        return GoldSet(golds, {row["qid"]: item_hash(written(row).encode()) for _, row in rows}, "folder")
+        entries = read_entries(reader, path, digest)
+        valid = () if reader.ledger.problems else entries
+        hashes = {gold.qid: item_hash(written(row).encode()) for gold, row in valid}
+        return GoldSet({gold.qid: gold for gold, _ in entries}, hashes, "folder")
+    golds, form = read_gold(reader, path, digest), "lines"
+    if reader.ledger.problems:
+        return GoldSet(golds, {}, form)
     with reader.silent().open(path) as source:
         items: Iterable[bytes] = (line.removesuffix(b"\r") for _, line in source.lines())
         if source.is_array:
-            items = [item for _, item in sources(source.whole() or b"")]
-        hashes = dict(zip(golds, map(item_hash, items), strict=False))
-        return GoldSet(golds, hashes, "array" if source.is_array else "lines")
+            form, items = "array", (item for _, item in sources(source.whole() or b""))
+        return GoldSet(golds, dict(zip(golds, map(item_hash, items), strict=False)), form)
 
 
 def stored_gold_set(stored: StoredGold) -> GoldSet:

@@ -105,15 +105,16 @@ class Files:
 
 def foreign_gold(
     reader: Reader, path: str, form: str, digest: Digest | None = None, opened: SourceFile | None = None
-) -> Iterator[tuple[int, Row]]:
-    """Yield line and gold row of each item of a foreign format; fields that are dropped are notes.
+) -> Iterator[tuple[Gold, Row]]:
+    """Yield each item of a foreign format with its gold row; fields that are dropped are notes.
 
     The digest of a folder is that of its :meth:`Files.listing`.
     """
     files, account = Files(reader, [path], opened), Account()
-    yield from rows_of(form, files, account)
-    for line in account.dropped_lines:
-        reader.ledger.note(path, 0, line)
+    for line, row in rows_of(form, files, account):
+        yield Gold.from_row(row, line), row
+    for dropped in account.dropped_lines:
+        reader.ledger.note(path, 0, dropped)
     if digest is not None:
         digest.update(files.listing())
 
