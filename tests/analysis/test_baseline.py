@@ -375,6 +375,24 @@ def test_the_first_baseline_is_that_of_the_change_and_this_is_said(project, scor
     assert (score.code, codes(report), report["baseline"]["ref"]) == (0, ["baseline-from-head"], "")
 
 
+@pytest.mark.parametrize("name", [BASELINE, "eval/mine.json"])
+def test_traces_that_a_change_adds_with_a_new_baseline_are_no_mismatch(project, score, name):
+    project.put(gates=gates(KEPT, precision=MARGIN))
+    (project.path / OLD).unlink()
+    project.done("only the report")
+    project.branch("pr")
+    project.put(trace=wrong(1), gates=gates(WITH_TRACES.replace(BASELINE, name), precision=MARGIN))
+    record(project, name)
+    project.done()
+    assert "baseline-traces" not in codes(score("--base=main"))
+
+
+def test_traces_of_the_baseline_in_the_gates_file_need_not_match_another_report(project, score):
+    project.put(trace=wrong(1))
+    record(project, "eval/other.json", "eval/other.jsonl")
+    assert codes(score("--baseline=eval/other.json")) == []
+
+
 def test_traces_that_are_not_those_of_the_baseline_are_left_out(project, score):
     """A change that brings worse traces for the baseline would hide its own regression."""
     project.branch("pr")

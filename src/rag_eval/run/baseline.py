@@ -64,8 +64,9 @@ class BaselineFile:
         self.of_base = policies[1].baseline if len(policies) > 1 else ""
         last_first = list(reversed(policies))  # the base branch's policy decides
         self.path = named or next((policy.baseline for policy in last_first if policy.baseline), "")
-        self.trace = next((policy.baseline_trace for policy in last_first if policy.baseline_trace), "")
-        self.rerun = next((policy.baseline_rerun for policy in last_first if policy.baseline_rerun), "")
+        same = [policy for policy in last_first if named or policy.baseline == self.path]
+        self.trace = next((policy.baseline_trace for policy in same if policy.baseline_trace), "")
+        self.rerun = next((policy.baseline_rerun for policy in same if policy.baseline_rerun), "")
         margins = [gate for policy in policies for gate in policy.gates if gate.direction in MARGINS and not gate.slice]
         self.margins = {gate.name: gate.direction for gate in margins}
 
@@ -201,7 +202,8 @@ def _earlier(file: BaselineFile, now: Report | None, asked: Container[str]) -> t
         return None, [Finding("no-baseline", "warning", message, fix, path)]
     recorded, foreign = file.recorded
     findings = [*_origin_findings(file, asked)]
-    if file.trace and now is None:
+    is_renewed = any(finding.code == "baseline-changed" for finding in findings)
+    if file.trace and now is None and not (is_renewed or file.named):
         what = "do not belong to its report" if file.at(file.trace) else "are missing"
         message = f"the traces of the baseline {what}, so items whose gold changed are not compared"
         fix = "Keep report.json and traces of the same run."
