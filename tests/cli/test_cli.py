@@ -617,7 +617,7 @@ def test_init_writes_the_hook_for_sign_offs_only_if_it_is_chosen(rag, tmp_path, 
 
 def test_init_writes_no_sample_traces_for_questions_of_your_own(rag, project):
     (project / "runs/trace.jsonl").unlink()
-    assert "left   runs/trace.jsonl  (it would not answer the questions" in rag("init")[1]
+    assert "runs/trace.jsonl\n" not in rag("init")[1].partition("Next")[0]
     assert not (project / "runs/trace.jsonl").exists()
 
 
@@ -658,8 +658,37 @@ def test_init_says_if_a_configuration_that_is_there_does_not_name_rag_eval(rag, 
 
 def test_init_leaves_a_gates_file_of_the_other_usual_name(rag, project):
     (project / "eval-gates.yaml").write_text("version: 1\n", "utf-8")
-    assert "kept   eval-gates.yaml\n" in rag("init")[1]
+    out = rag("init")[1]
+    assert "kept   eval-gates.yaml\n" in out
+    assert "Set the limits that you want in eval-gates.yaml." in out
     assert not (project / "eval-gates.yml").exists()
+
+
+def test_init_says_which_existing_files_its_options_do_not_change(rag, project):
+    rag("init")
+    out = rag("init", "--preset", "starter", "--collect", "url")[1]
+    kept = [line.split()[1] for line in out.splitlines() if line.endswith("to write it again, remove it first)")]
+    assert kept == ["eval-gates.yml", ".github/workflows/rag-eval.yml"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "has_traces"),
+    [
+        ("question,reference", "How long?,Two years.", False),
+        ("question,answer", "How long?,Two years.", False),
+        ("question,reference,answer", "How long?,Two years.,Three.", True),
+    ],
+)
+def test_init_takes_questions_from_a_file_and_collects_the_answers(
+    rag, tmp_path, monkeypatch, columns, row, has_traces
+):
+    monkeypatch.chdir(tmp_path)
+    Path("questions.csv").write_text(f"{columns}\n{row}\n", "utf-8")
+    code, out, _ = rag("init", "--from", "questions.csv", "--collect", "url")
+    assert (code, "Write into gold_claim_substr" in out) == (0, True)
+    (item,) = json.loads(f"[{Path('eval/gold.jsonl').read_text('utf-8')}]")
+    assert (item["expected_answer"], Path("runs/trace.jsonl").exists()) == ("Two years.", has_traces)
+    assert "rag-eval collect --url http" in Path(".github/workflows/rag-eval.yml").read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", ["exec", "python", "url", "./exec", "./langfuse"])

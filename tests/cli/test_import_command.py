@@ -474,6 +474,7 @@ def test_answers_of_a_log_are_not_the_expected_ones(command, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     (tmp_path / "log.json").write_text('[{"input": "Why?", "context": [{"page_content": "T."}], "answer": "So."}]')
     code, _, err = command("init", "--from", "log.json")
-    hint = "import table log.json --out runs/trace.jsonl, then: rag-eval gold draft"
+    hint = "If they are expected, add --collect url, exec or python. "
+    hint += "If they are the system's, write: rag-eval import table log.json --out runs/trace.jsonl, then: "
     assert (code, "log.json has only one field of answers, answer." in err, hint in err) == (2, True, True), err
     assert [file.name for file in tmp_path.iterdir()] == ["log.json"]

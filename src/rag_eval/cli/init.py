@@ -49,6 +49,7 @@ TOOLS = {
 }
 """The tools that ``rag-eval import`` fetches traces from, and the environment variables of their keys."""
 GATES, _GOLD, _SAMPLE = "eval-gates.yml", "eval/gold.jsonl", "runs/trace.jsonl"
+_WORKFLOW = ".github/workflows/rag-eval.yml"
 _FITTED = ("precision", "chr", "recall@5", "claim_support", "under_refusal", "over_refusal", "error_rate")
 """Metrics that gates for imported answers may have: those with a value that can get worse."""
 _FITTED_GATES = """\
@@ -62,7 +63,10 @@ refusal:
   builtin: true                     # recognise "I don't know" and other refusals
 gates:
 """
-_LIMITS = "Set the limits that you want in eval-gates.yml. Every metric: rag-eval metrics"
+_LIMITS = "Set the limits that you want in {gates}. Every metric: rag-eval metrics"
+_SUBSTRINGS = """\
+Write into gold_claim_substr of each answerable item of eval/gold.jsonl what a right answer contains.
+     Without it, precision does not check what an answer says."""
 _REPLACE = """\
 Replace the three questions of eval/gold.jsonl with your own. Include some that your documents do not answer.
      Then: rag-eval validate eval/gold.jsonl"""
@@ -99,13 +103,12 @@ _STEPS = re.compile(rf"(?m)^( +# Install what.*\n)(.*{re.escape(_SCRIPT)}\n)")
 def add_arguments(parser: Parser) -> None:
     text = "; ".join(f"{name}: {words}" for name, words in PRESETS.items())
     parser.add_argument("--preset", choices=PRESETS, default="", help=f"{text} (default: reference)")
-    source = parser.add_mutually_exclusive_group()
     asks = "write a workflow that asks your system: a server, a command or a Python function"
-    source.add_argument("--collect", choices=COLLECT, default="", help=asks)
+    parser.add_argument("--collect", choices=COLLECT, default="", help=asks)
     tools = ", ".join(TOOLS)
     imports = "import questions, answers and gates from a file of another tool;"
     imports += f" or {tools}: fetch its traces (./langfuse is a file)"
-    source.add_argument("--from", dest="origin", metavar="FILE", default="", help=imports)
+    parser.add_argument("--from", dest="origin", metavar="FILE", default="", help=imports)
     cites = "with --from FILE: how its answers cite: brackets ([id]), numbers ([1]) or none (default)"
     parser.add_option("--citations", "FORM", cites, default="none", choices=CITATIONS)
     refused = "with --from FILE: an expected answer that means: not answerable (repeatable)"
@@ -123,6 +126,7 @@ def run(args: argparse.Namespace) -> int:
       rag-eval init --collect url
       rag-eval init --from langfuse
       rag-eval init --from samples.jsonl --citations numbers --unanswerable n/a
+      rag-eval init --from questions.csv --collect url
     """
     below = repository_root(".") != os.path.realpath(".")
     questions_exist = os.path.lexists(_GOLD)
@@ -130,23 +134,30 @@ def run(args: argparse.Namespace) -> int:
     source = _source(args)
     is_imported = bool(args.origin) and args.origin not in TOOLS
     misused = "--citations and --unanswerable are for --from FILE. Add the file, or remove them"
-    refuse((not is_imported and (args.unanswerable or _citing(args)), misused))
+    twice = f"--collect and --from {args.origin} both name the source of the traces. Remove one of them"
+    refuse(
+        (not is_imported and (args.unanswerable or _citing(args)), misused),
+        (args.collect and args.origin in TOOLS, twice),
+    )
     done = _import(args) if is_imported else ()
-    script = "" if args.origin or args.collect == "url" else "answer.py" if args.collect else "write_traces.py"
+    script = {"": "" if args.origin else "write_traces.py", "url": ""}.get(args.collect, "answer.py")
+    asked = {GATES: args.preset, _WORKFLOW: args.collect or args.origin}
+    gates = GATES
     for target, template in files(args.preset or "reference", script).items():
-        if target in done:
-            continue
+        if target in done or (target == _SAMPLE and (questions_exist or is_imported) and not os.path.lexists(target)):
+            continue  # the sample does not answer the user's questions
         names = GATES_FILES if target in GATES_FILES else ()
         path = Path(next((name for name in names if os.path.lexists(name)), target))
+        gates = str(path) if names else gates
         exists = os.path.lexists(path)
         if below and target.startswith("."):
             print_lines(f"left   {target}  (it works only in the root of the repository: {SITE}/several.html)")
-        elif target == _SAMPLE and questions_exist and not exists:
-            print_lines(f"left   {target}  (it would not answer the questions of your eval/gold.jsonl)")
         elif exists:
             advice = ""
             if target.startswith(".") and not (path.is_file() and b"rag-eval" in path.read_bytes()):
                 advice = "  (it does not name rag-eval yet: the README shows the entry to add)"
+            elif asked.get(target):
+                advice = "  (your options do not change it: to write it again, remove it first)"
             print_lines(f"kept   {path}{advice}")
         else:
             text = (TEMPLATES / template).read_text(encoding="utf-8")
@@ -160,8 +171,10 @@ def run(args: argparse.Namespace) -> int:
             print_lines(f"wrote  {path}{advice}")
     again = " --force" if args.collect else ""
     answer = f"{source.first}, then: {source.command}{again} && rag-eval score"
-    first = _NEXT["imported" if is_imported else "own" if has_questions else "samples"]
-    steps = [step.format(answer=answer) for step in first]
+    first = _NEXT["imported" if _SAMPLE in done else "own" if has_questions or is_imported else "samples"]
+    steps = [step.format(answer=answer, gates=gates) for step in first]
+    if is_imported and not all(item["gold_claim_substr"] for item in api.load_gold(_GOLD) if item["answerable"]):
+        steps.insert(1, _SUBSTRINGS)
     steps += [_SIGN] if args.signoff else []
     steps += [] if below else [_PULL]
     print("", "Next:", *(f"  {number}. {step}" for number, step in enumerate(steps, 1)), sep="\n")
@@ -177,7 +190,10 @@ def _is_ignored(path: str) -> bool:
 
 
 def _import(args: argparse.Namespace) -> list[str]:
-    """Write gold set and traces of another tool's file, both or none, and gates if none are asked for; return paths."""
+    """Write gold set and traces of another tool's file, both or none, and gates if none are asked for; return paths.
+
+    With ``--collect``, a file without answers of a system gives only the gold set.
+    """
     from rag_eval.cli.import_export import recognise, run_import
     from rag_eval.importers.columns import suggested
     from rag_eval.importers.table import header
@@ -189,20 +205,26 @@ def _import(args: argparse.Namespace) -> list[str]:
     refuse((not os.path.lexists(path), unknown))
     reader = converted(Reader(ProblemCollector()), [path])
     form = recognise(reader, path)
-    parts = {_GOLD: form.gold, _SAMPLE: form.trace}
+    one_answer = None
+    if form.trace == "table":
+        names = header(Files(reader.silent(), [path]), path)
+        answers = suggested(names, "table").get("answer")
+        one_answer = answers if answers == suggested(names, "table-gold").get("expected_answer") else None
+    only_gold = args.collect and (one_answer is not None or not form.trace)
+    parts = {_GOLD: form.gold} if only_gold else {_GOLD: form.gold, _SAMPLE: form.trace}
     exists = "exists, and --from writes it. Move it away, or work in another folder"
     refuse(*((os.path.lexists(out) and not is_sample(out), f"{out} {exists}") for out in parts))
     draft = shell_line("rag-eval", "import", form.trace, path, "--out", _SAMPLE)
     no_gold = f"{path} has no expected answers. Write: {draft}, then: rag-eval gold draft --from {_SAMPLE}"
-    convert = shell_line("rag-eval", "import", form.gold, path, "--out", _GOLD)
-    no_traces = f"{path} has no answers of a system. Write: {convert}, then: rag-eval collect"
-    refuse((not form.gold, no_gold), (not form.trace, no_traces))
-    if form.trace == "table":
-        names = header(Files(reader.silent(), [path]), path)
-        answers = suggested(names, "table").get("answer")
-        twice = f"{path} has only one field of answers, {answers}. If they are the system's, write: {draft}, "
-        twice += f"then: rag-eval gold draft --from {_SAMPLE}. If they are expected: {convert}, then: rag-eval collect"
-        refuse((answers is not None and answers == suggested(names, "table-gold").get("expected_answer"), twice))
+    ask = "add --collect url, exec or python"
+    no_traces = f"{path} has no answers of a system. To ask your system, {ask}"
+    twice = f"{path} has only one field of answers, {one_answer}. If they are expected, {ask}. "
+    twice += f"If they are the system's, write: {draft}, then: rag-eval gold draft --from {_SAMPLE}"
+    refuse(
+        (not form.gold, no_gold),
+        (not form.trace and not only_gold, no_traces),
+        (one_answer is not None and not only_gold, twice),
+    )
     try:
         for out, name in parts.items():
             options = [f"--unanswerable={text}" for text in args.unanswerable] if out == _GOLD else _citing(args)
@@ -210,7 +232,7 @@ def _import(args: argparse.Namespace) -> list[str]:
         bare, golds = {"qid", "question", "answerable"}, api.load_gold(_GOLD)
         expects_one = any(not item["answerable"] or any(map(item.get, item.keys() - bare)) for item in golds)
         refuse((not expects_one, no_gold))
-        has_gates = args.preset or any(map(os.path.lexists, GATES_FILES))
+        has_gates = args.preset or only_gold or any(map(os.path.lexists, GATES_FILES))
         gates = "" if has_gates else _FITTED_GATES + "".join(_fitted_gates())
     except BaseException:
         for out in filter(os.path.lexists, parts):
@@ -297,7 +319,7 @@ def files(preset: str, script: str = "write_traces.py") -> dict[str, str]:
         _SAMPLE: "trace.jsonl",
         "runs/.gitignore": "gitignore-runs",
         "rag-eval-report/.gitignore": "gitignore-report",
-        ".github/workflows/rag-eval.yml": "workflow.yml",
+        _WORKFLOW: "workflow.yml",
         ".pre-commit-config.yaml": "pre-commit.yaml",
     }
 
