@@ -332,9 +332,6 @@ class Conversion:
             self.problem("", message, "Name its place with --qid POINTER or --question POINTER.")
             return None
         ids = None if draft.chunks is None else [chunk["id"] for chunk in draft.chunks]
-        if draft.answer is not None and (answer := without_reasoning(draft.answer)) != draft.answer:
-            self.account.dropped("reasoning before answers", "it is no part of the answer")
-            draft.answer = answer
         cited = self._citations(draft, ids or [])
         citations = {} if cited is None else {"citations": cited}
         row: Row = {
@@ -362,10 +359,11 @@ class Conversion:
         """Return the ids that an answer cites; None unless its source or ``--citations`` gives them."""
         form, cited = self.options.citations, draft.citations
         if cited is None and draft.answer is not None:
+            answer = without_reasoning(draft.answer)
             if form != "none":
-                return retrieved.cited_in(draft.answer, form, ids)
+                return retrieved.cited_in(answer, form, ids)
             for other in ("brackets", "numbers") if ids else ():
-                if not set(ids).isdisjoint(retrieved.cited_in(draft.answer, other, ids)):
+                if not set(ids).isdisjoint(retrieved.cited_in(answer, other, ids)):
                     self.account.lacking(f"citations in the text of answers are not read: add --citations {other}")
                     break
         elif cited and ids and all(map(str.isdecimal, cited)) and set(cited).isdisjoint(ids):
