@@ -33,6 +33,7 @@ _WORD, _CAMEL = re.compile(r"[^\W_]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _CHOICE = re.compile(r"\b(?:yes|y|ja|j|oui|o|si|s|sim|true|1) ?[/|] ?(?:no|n|nein|non|nao|false|0)\b|\(\d ?[-–] ?\d\)")
 _NEEDED = {"table": (("answer", "error"), ("question", "qid")), "table-gold": (("question",),)}
 QUANTITIES = ("latency_ms", "latency_s", "input_tokens", "output_tokens", "cost_usd")
+_OF_SYSTEMS = ("error", *QUANTITIES, "chunk_scores")  # no gold set has them
 _OPERATIONS = ("error", *QUANTITIES, "conversation", "turn", "time", "end")
 _REFERENCES = ("reference", "reference_outputs", "reference_output", "expected", "expected_output", "ground_truth")
 _OF_ONE_CHUNK = ("passage_id", "doc_id", "chunk_id", "document_id", "source")  # a row for each, which may have a grade
@@ -99,15 +100,11 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
     if form == "table-gold" and is_predicted and response not in ("", answered):
         known.setdefault(answer, response)
     retrieved = {of_traces.get("chunks", ""), of_traces.get("chunk_ids", "")} - {*known.values()}
-    if (
-        form == "table-gold"
-        and any("retriev" in english(name) for name in retrieved)
-        and answered == known.get(answer)
-        and len(known.keys() & _LABELS) > 1
-    ):
-        del known[answer]  # of the system: a log with labels
+    is_log = not of_traces.keys().isdisjoint(_OF_SYSTEMS) or any("retriev" in english(name) for name in retrieved)
+    if is_log and answered == known.get(answer):
+        known.pop(answer, None)  # of the system
     has_no_answer = known.keys().isdisjoint({answer} | _LABELS)
-    if plain.get(known.get("question", "")) in ("messages", "conversations") and has_no_answer:
+    if plain.get(known.get("question", "")) in ("messages", "conversations") and has_no_answer and not is_log:
         known[answer] = known["question"]  # a conversation has both
     return known
 

@@ -21,6 +21,7 @@ _LABELS = (  # in the expected output of a dataset
     *retrieved.CONTEXT_KEYS, *retrieved.SOURCE_KEYS, *unwrap.QID_KEYS, "reference_contexts", "citations",
     "gold_citations", "gold_claim_substr", "answerable",
 )  # fmt: skip
+_EXPECTING_NOTHING = {"qid", "question", "answerable", "difficulty", "category", "tags", "meta"}
 _TIMEOUT = re.compile(r"(?i)timeout|timed out|deadline exceeded|\b504\b")
 _LONGEST_NAME = 200  # of a conversation
 _OR_GOLD = ", such as /answer. If the file is a gold set, write: rag-eval import auto FILE --as gold"
@@ -416,6 +417,8 @@ class Conversion:
         seen: dict[str, Row] = {}
         for row in rows:
             if seen.setdefault(row["qid"], row) is row:
+                if row["answerable"] and not any(map(row.get, row.keys() - _EXPECTING_NOTHING)):
+                    self.account.lacking("items without an expected answer or citation: every answer counts as right")
                 yield self.place[1], row
             elif seen[row["qid"]] == row:
                 self.account.dropped("a repeated question", "both rows are the same")
