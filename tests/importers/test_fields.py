@@ -1008,3 +1008,44 @@ def test_a_grade_beside_each_chunk_decides_what_is_gold(command, tmp_path):
         path.write_text("".join(json.dumps(record) + "\n" for record in again), "utf-8")
         code, _, err = command("import", "auto", path)
         assert (code, found in err) == (2, True), err
+
+
+JUDGED = {"question": "Why?", "expected_answer": "So."}
+TWO_DOCUMENTS = ("c1", "c2")
+
+
+def judged_documents(name, *verdicts):
+    pairs = zip(TWO_DOCUMENTS, verdicts, strict=True)
+    return [{**JUDGED, "contexts": [{"id": identity, "text": "A b.", name: verdict} for identity, verdict in pairs]}]
+
+
+def judged_rows(name, *verdicts):
+    return [
+        {**JUDGED, "chunk_id": identity, name: item} for identity, item in zip(TWO_DOCUMENTS, verdicts, strict=True)
+    ]
+
+
+@each_row(
+    ("records", "cited"),
+    [
+        (judged_documents("relevant", "yes", "no"), ["c1"]),
+        (judged_documents("label", "irrelevant", "relevant"), ["c2"]),
+        (judged_documents("is_selected", "0", "1"), ["c2"]),
+        (judged_documents("verdict", "supports", "off-topic"), None),
+        (judged_rows("relevance_score", 1.0, 0.0), ["c1"]),
+        (judged_rows("rating", 0, 3), ["c2"]),
+        (judged_rows("verdict", "sufficient", "off-topic"), None),
+        ([{**JUDGED, "chunk_ids": ["c1", "c2"], "relevance": ["relevant", "irrelevant"]}], ["c1"]),
+        ([{**JUDGED, "contexts": ["a.md", "b.md"], "relevance": [0, 1]}], ["b.md"]),
+        ([{**JUDGED, "passage_id": "c1", "verdict": ["good", "bad"]}], None),
+    ],
+)
+def test_only_documents_that_are_judged_relevant_are_gold(command, tmp_path, records, cited):
+    path = tmp_path / "gold.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
+    code, out, err = command("import", "auto", path, "--as", "gold")
+    assert code == (2 if cited is None else 0), err
+    if cited is None:
+        assert "Write a whole number, yes or no. To ignore it, rename it or leave it out of the map" in err
+    else:
+        assert json.loads(out)["gold_citations"] == cited

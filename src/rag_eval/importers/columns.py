@@ -36,8 +36,7 @@ QUANTITIES = ("latency_ms", "latency_s", "input_tokens", "output_tokens", "cost_
 _OF_SYSTEMS = ("error", *QUANTITIES, "chunk_scores")  # no gold set has them
 _OPERATIONS = ("error", *QUANTITIES, "conversation", "turn", "time", "end")
 _REFERENCES = ("reference", "reference_outputs", "reference_output", "expected", "expected_output", "ground_truth")
-_OF_ONE_CHUNK = ("passage_id", "doc_id", "chunk_id", "document_id", "source")  # a row for each, which may have a grade
-_LABELS = {"expected_answer", "gold_citations", "relevant_docs", "gold_claim_substr", "answerable"}
+_LABELS = {"expected_answer", "gold_citations", "relevant_docs", "gold_claim_substr", "relevance_grades", "answerable"}
 
 
 @lru_cache(maxsize=1 << 14)
@@ -86,8 +85,9 @@ def suggested(names: list[str], form: str) -> dict[str, str]:
         has_both = answered is not None and known.get("expected_answer", answered) != answered
         if field in ("gold_citations", "relevant_docs", "contexts") and has_both:
             free = [name for name in free if plain[name] not in _OF_ANSWERS]
-        if field == "relevance_grades" and plain.get(known.get("gold_citations", "")) not in _OF_ONE_CHUNK:
-            continue
+        judged = known.get("gold_citations") or known.get("contexts", "")
+        if field == "relevance_grades" and plain.get(judged) not in _OF_ANSWERS:
+            continue  # the name says that all are gold
         are_of_chunks = "chunk_ids" in known or ("chunks" in known and free and plain[free[0]] != "score")
         if free and (field not in ("chunk_scores", "rank") or are_of_chunks):
             known[field] = free[0]

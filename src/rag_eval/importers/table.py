@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_eval.common.escaping import quoted
 from rag_eval.importers import ImportInputs, Row, retrieved, unwrap
-from rag_eval.importers.columns import QUANTITIES, are_of_record, english, suggested
+from rag_eval.importers.columns import FORMS, QUANTITIES, are_of_record, english, suggested
 from rag_eval.importers.conversion import Conversion, Draft, Place
 from rag_eval.importers.documents import cell_value, csv_rows, is_csv, objects
 from rag_eval.importers.unwrap import question_id
@@ -25,7 +25,8 @@ _RELEVANT = {**_TRUTH, "relevant": True} | dict.fromkeys(
     False,
 )
 _NEGATED = {"unanswerable", "impossible"}  # in names of columns that say the opposite of answerable
-_VERDICTS = ("relevant", "is_relevant", "relevance", "is_supporting", "is_selected")  # on documents of a gold set
+_VERDICTS = [name for name in FORMS["table-gold"]["relevance_grades"] if name not in retrieved.SCORE_KEYS]
+"""Fields of documents in a gold set."""
 _ADDED = ("gold_citations", "relevant_docs", "gold_claim_substr")  # by each record of a question
 _NUMBERED = re.compile(
     r"(?i)(?:retrieved[_ ]?)?(?:chunk|context|document|doc|passage)[_ ]?(\d{1,2})(?:[_ ](text|id|score|source))?"
@@ -97,7 +98,10 @@ def _cited(conversion: Conversion, values: Row) -> list[str]:
             return conversion.reference_ids(texts)
         conversion.account.renamed("contexts that look like ids", "gold_citations")
         return texts
-    relevant = [item for item in contexts if all(item.get(name, True) for name in _VERDICTS)]
+    relevant = []
+    for item in contexts:
+        verdict = next((item[name] for name in _VERDICTS if item.get(name) is not None), True)
+        relevant += [item] if any(grade > 0 for grade in _grades(conversion, [""], verdict).values()) else []
     conversion.account.dropped("contexts", "they are marked as not relevant", len(contexts) - len(relevant))
     return [chunk["id"] for chunk in conversion.chunks(relevant)]
 
@@ -117,14 +121,18 @@ def _add(conversion: Conversion, gold: Row, first: Row) -> None:
 
 def _grades(conversion: Conversion, cited: list[str], recorded: Any) -> dict[str, int]:
     """Return the grade of each chunk of a record, 1 and 0 for yes and no; empty if nobody judged or people disagree."""
-    judgements = [unwrap.as_dict(item) or {"value": item} for item in unwrap.as_list(unwrap.decoded(recorded))]
+    items = unwrap.as_list(unwrap.decoded(recorded))
+    if len(items) == len(cited) > 1:  # a grade for each chunk
+        parts = (_grades(conversion, [name], item) for name, item in zip(cited, items, strict=True))
+        return {name: grade for part in parts for name, grade in part.items()}
+    judgements = [unwrap.as_dict(item) or {"value": item} for item in items]
     stated = [item.get("value") for item in judgements if item.get("status", "submitted") == "submitted"]
     values = list(dict.fromkeys(str(value).strip().casefold() for value in stated if value not in (None, "")))
     grades = {_RELEVANT[value] if value in _RELEVANT else unwrap.number(value) for value in values}
     conversion.account.dropped("gold_citations", "nobody judged their relevance", not grades)
     whole = [int(grade) for grade in grades if grade is not None and not grade % 1]
     if len(grades) > 1 or len(whole) < len(grades):
-        hint = "Write one whole number, yes or no, or leave the column out of the map: --suggest-map"
+        hint = "Write a whole number, yes or no. To ignore it, rename it or leave it out of the map: --suggest-map"
         conversion.problem("/relevance_grades", f"is {quoted(', '.join(values), 40)}", hint)
         return {}
     return {name: grade for grade in whole for name in cited}
