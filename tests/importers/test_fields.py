@@ -1049,3 +1049,25 @@ def test_only_documents_that_are_judged_relevant_are_gold(command, tmp_path, rec
         assert "Write a whole number, yes or no. To ignore it, rename it or leave it out of the map" in err
     else:
         assert json.loads(out)["gold_citations"] == cited
+
+
+@each_row(
+    ("documents", "answer", "ids"),
+    [
+        ([("a.md", "T."), ("b.md", "U.")], {"answer": "So.", "citations": ["b.md"]}, ["a.md", "b.md"]),
+        ([("a.md", "T."), ("b.md", "U.")], {"answer": "So [b.md]."}, ["a.md", "b.md"]),
+        ([("a.md", "T."), ("b.md", "U.")], {"answer": "So.", "citations": ["x.md"]}, None),
+        ([("a.md", "T."), ("a.md", "U.")], {"answer": "So.", "citations": ["a.md"]}, "answers cite documents"),
+    ],
+)
+def test_chunks_without_ids_are_named_by_the_documents_that_answers_cite(command, tmp_path, documents, answer, ids):
+    chunks = [{"doc_id": name, "text": text} for name, text in documents]
+    records = [{"question": "Why?", **answer, "chunks": chunks}, {"question": "How?", "answer": "", "chunks": chunks}]
+    words = () if "citations" in answer else ("--citations", "brackets")
+    rows, err = imported(command, tmp_path / "log.jsonl", "auto", *records, words=words)
+    named = isinstance(ids, list)
+    for row in rows:
+        assert (
+            (row["retrieved_ids"] == ids) if named else all(name.startswith("text:") for name in row["retrieved_ids"])
+        )
+    assert named or ids is None or ids in err

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from rag_eval.common.escaping import quantity, quoted
@@ -285,6 +286,7 @@ class Conversion:
             why = "no question, answer or chunks"
             self.account.dropped("traces that record nothing", why, len(ready) - len(filled))
         self._complete(filled)
+        self._name_by_document(filled)
         rows = [(draft.place[1], row) for draft in filled or ready if (row := self._row(tool, draft)) is not None]
         if self.options.last_only:
             last = {(row.get("qid"), row.get("q"), row.get("run")): index for index, (_, row) in enumerate(rows)}
@@ -300,6 +302,26 @@ class Conversion:
                 if draft.answer is None and draft.error is None and not draft.source:
                     draft.answer = ""
                     self.account.lacking("samples without an answer: their answer is empty")
+
+    def _name_by_document(self, drafts: Sequence[Draft]) -> None:
+        """Name chunks that have no ids by their documents if answers cite those, one chunk of each in a list."""
+        lists = [draft.chunks for draft in drafts if draft.chunks]
+        cited = {name for draft in drafts for name in draft.citations or ()}
+        if self.options.citations == "brackets":
+            cited.update(*(retrieved.cited_in(draft.answer or "", "brackets", ()) for draft in drafts))
+        documents = [[chunk.get("doc_id") for chunk in chunks] for chunks in lists]
+        if self._by_id or self.options.by_text or cited.isdisjoint(chain.from_iterable(documents)):
+            return
+        are_one_each = all(None not in names and len({*names}) == len(names) for names in documents)
+        if not are_one_each or any(draft.retrievals for draft in drafts):
+            self.account.lacking(
+                f"warning: answers cite documents, but chunks are identified by their text; {_NAME_THE_ID}"
+            )
+            return
+        self.account.renamed("doc_id of chunks", "their ids, which answers cite")
+        self._by_text = 0
+        for chunk in chain.from_iterable(lists):
+            chunk["id"] = chunk["doc_id"]
 
     def in_window(self, start_ns: int | None) -> bool:
         """Return whether a trace began between ``--since`` and ``--until``; if not, note it in the account."""
