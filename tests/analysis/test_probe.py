@@ -62,7 +62,7 @@ def made(rows, policy):
     wanted = measures((1, 2), [gate.name for gate in policy.gates])
     scorer = metric_scorer(golds, wanted, policy.settings)
     scorer.add_traces([sample.case.trace for sample in samples])
-    context = Context(hashes=dict.fromkeys(golds, "0"), fields=policy.fields)
+    context = Context(fields=policy.fields)
     setup, card = Setup(golds, policy, wanted, context), scorer.close()
     return setup, in_order(samples), card, build_report(card, golds, policy, context)
 

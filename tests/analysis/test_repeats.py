@@ -129,7 +129,7 @@ def test_a_run_behind_one_that_the_baseline_has_cannot_hide():
 
 
 def test_other_gold_is_no_other_run():
-    before = [replace(case, gold_sha256="other") for case in copied(questions("precision", [1] * 20), 3)]
+    before = [replace(case, content_hash="other") for case in copied(questions("precision", [1] * 20), 3)]
     (alone,) = judged(copied(questions("precision", [1] * 20), 2), before, DROP)
     assert (
         alone.why

@@ -172,7 +172,7 @@ def test_the_form_scores_as_what_is_imported_from_it(command, tmp_path, form, pa
     item, other = api.score(path, trace), api.score(out, trace)
     assert item.metrics == other.metrics
     assert item.labels == other.labels
-    cases = [[replace(case, gold_line=0, gold_sha256="") for case in report.questions] for report in (item, other)]
+    cases = [[replace(case, gold_line=0, content_hash="") for case in report.questions] for report in (item, other)]
     assert cases[0] == cases[1]
 
 

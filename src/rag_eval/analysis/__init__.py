@@ -193,14 +193,13 @@ class Earlier(NamedTuple):
 class Context(NamedTuple):
     """Facts about a run other than its scores.
 
-    ``about`` is the content of run.json, ``hashes`` the hashes of the gold items by qid, ``fields`` the gold fields of
-    slices, ``policies`` those whose integrity settings apply, by default only that of the report.
+    ``about`` is the content of run.json, ``fields`` the gold fields of slices, ``policies`` those whose integrity
+    settings apply, by default only that of the report.
     """
 
     notes: Sequence[Note] = ()
     inputs: Sequence[Input] = ()
     about: Mapping[str, Any] | None = None
-    hashes: Mapping[str, str] = {}
     fields: Sequence[str] = ()
     earlier: Earlier | None = None
     policies: Sequence[Policy] = ()

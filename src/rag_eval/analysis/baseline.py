@@ -21,7 +21,7 @@ from rag_eval.scoring.aggregations import FOLDS, aggregate
 from rag_eval.stats.tally import DECIMALS, tally
 
 _LESS_JUDGED, _USUAL_MARGIN, _MOST_UNGATED, _NAMED = 0.02, 0.02, 3, 5
-_GOLD_OF = attrgetter("qid", "gold_sha256")
+_GOLD_OF = attrgetter("qid", "content_hash")
 
 
 class Compared(NamedTuple):
@@ -160,10 +160,10 @@ def changed_since(gates: Iterable[GateResult], policy: Policy, now: RunEvidence)
     """Yield a finding if regression gates would fail with the cases whose gold changed since the baseline."""
     margins, hashes = [gate for gate in gates if gate.direction in MARGINS], dict(map(_GOLD_OF, now.questions))
     before = now.baseline.questions if margins and now.baseline else ()
-    changed = {case.qid for case in before if hashes.get(case.qid, case.gold_sha256) != case.gold_sha256}
+    changed = {case.qid for case in before if hashes.get(case.qid, case.content_hash) != case.content_hash}
     if not changed or now.baseline is None:
         return
-    same = [replace(case, gold_sha256=hashes.get(case.qid, "")) for case in before]
+    same = [replace(case, content_hash=hashes.get(case.qid, "")) for case in before]
     earlier = now.baseline._replace(questions=same)
     whole = RunEvidence(now.questions, now.metrics, now.completeness, now.contracts, earlier, now.cluster)
     again = judge_regressions([gate.gate for gate in margins], whole, policy.statistics, policy.slices.min_n)
@@ -248,6 +248,6 @@ class GoldCounts(NamedTuple):
 
 def gold_counts(before: Iterable[Question], after: Iterable[Question]) -> GoldCounts:
     """Compare the gold items of two runs by their qids and hashes."""
-    old, new = ({case.qid: case.gold_sha256 for case in side} for side in (before, after))
+    old, new = ({case.qid: case.content_hash for case in side} for side in (before, after))
     both = old.keys() & new.keys()
     return GoldCounts(sum(old[qid] != new[qid] for qid in both), len(old) - len(both), len(new) - len(both))

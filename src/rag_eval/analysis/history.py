@@ -189,7 +189,7 @@ def flaky(points: Sequence[Point]) -> list[Flaky]:
     seen: dict[tuple[str, str | None, str], list[Question]] = {}
     for point in points:
         for question in point.questions:
-            seen.setdefault((question.qid, question.run, question.gold_sha256), []).append(question)
+            seen.setdefault((question.qid, question.run, question.content_hash), []).append(question)
     unsteady = []
     for cases in seen.values():
         outcomes = [case.label in GOOD for case in cases]

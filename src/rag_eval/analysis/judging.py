@@ -13,7 +13,7 @@ from rag_eval.analysis import Context, Earlier, Report, SliceResult, baseline, h
 from rag_eval.analysis.baseline import Compared, gold_counts
 from rag_eval.analysis.diagnosis import diagnose, limits_of
 from rag_eval.common.escaping import quoted
-from rag_eval.contract import Gold
+from rag_eval.contract import Gold, content_hash
 from rag_eval.errors import Finding, Note
 from rag_eval.gates import (
     BOUNDS,
@@ -76,7 +76,7 @@ def build_report(
 ) -> Report:
     """Return the report of a scorecard under a policy, with the findings of ``check`` about its cases."""
     card = judged_as_search(card, policy, context)
-    questions, tallies = questions_of(card, context.hashes, context.fields), card.tallies()
+    questions, tallies = questions_of(card, context.fields), card.tallies()
     contracts = {measure.name: contract(measure, policy) for measure in card.measures}
     before, cluster = context.earlier.baseline if context.earlier else None, policy.statistics.cluster
     now = RunEvidence(questions, {}, card.completeness, contracts, before, cluster, tallies)
@@ -357,8 +357,8 @@ def as_result(measure: Measure, value: Value, interval: Interval | None) -> Metr
     return result._replace(low=interval.low, high=interval.high, small=interval.small) if interval else result
 
 
-def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[str]) -> tuple[Question, ...]:
-    """Return the cases of a scorecard with the ``hashes`` of their gold items and their slices by ``fields``.
+def questions_of(card: Scorecard, fields: Sequence[str]) -> tuple[Question, ...]:
+    """Return the cases of a scorecard with their slices by ``fields``.
 
     Values that cases share are one object, because there may be millions of cases: equal scores, and slices of all
     runs.
@@ -369,9 +369,9 @@ def questions_of(card: Scorecard, hashes: Mapping[str, str], fields: Sequence[st
             if id(row) not in rows:
                 rows[id(row)] = tuple([None if score is None else json_score(score) for score in row])
         scores[id(outcome)] = Scores(positions, rows[id(outcome.scores)], rows[id(outcome.case_scores)])
-    slices, questions = {gold.qid: slices_of(gold, fields) for gold in card.cases.golds}, []
+    facts = {gold.qid: (content_hash(gold), slices_of(gold, fields)) for gold in card.cases.golds}
+    questions = []
     for gold, run, outcome, line in card.cases:
         about = gold.qid, run, gold.question[:_QUESTION_SHOWN], gold.answerable, outcome.label, outcome.coarse_label
-        hashed = hashes.get(gold.qid, "")
-        questions.append(Question(*about, scores[id(outcome)], gold.line, line, hashed, slices[gold.qid]))
+        questions.append(Question(*about, scores[id(outcome)], gold.line, line, *facts[gold.qid]))
     return tuple(questions)

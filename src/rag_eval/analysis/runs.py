@@ -327,7 +327,7 @@ def _evidence(columns: Sequence[Column], base: int, qids: Sequence[str], cluster
 
 def shared(columns: Sequence[Column]) -> list[str]:
     """Return the qids, sorted, that all runs have under the same gold item; raise UsageError if there are none."""
-    items = [{(qid, case.gold_sha256) for qid, case in column.cases.items()} for column in columns]
+    items = [{(qid, case.content_hash) for qid, case in column.cases.items()} for column in columns]
     qids = sorted(qid for qid, _ in set.intersection(*items))
     if not qids:
         common = len(set.intersection(*[set(column.cases) for column in columns]))

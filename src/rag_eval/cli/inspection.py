@@ -250,8 +250,7 @@ def run_probe(args: argparse.Namespace) -> int:
             qid, _ = questions.pair(trace, lambda *_: None)
             if qid in golds:
                 samples[trace.run, qid] = TraceSample.of(row, golds[qid], trace.line, policy.settings)
-        hashes = {case.qid: case.gold_sha256 for case in report.questions}
-        context = Context(hashes=hashes, fields=policy.fields, earlier=scored.earlier)
+        context = Context(fields=policy.fields, earlier=scored.earlier)
         setup = Setup(golds, policy, scored.card.measures, context)
         result = probe(setup, in_order(list(samples.values())), report)
     sys.stdout.write(render_probe(result, args.format))

@@ -1,5 +1,6 @@
 """Gold items and traces as typed records; the published JSON Schemas define the same records."""
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -8,6 +9,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, get_args, get_type_hints
 
 from msgspec import Meta, Struct, convert, field
+from msgspec.json import encode
+from msgspec.structs import replace
 
 NOT_BLANK = r"[^\s\u001c-\u001f\u0085\u00ad\u200b-\u200f\u2060\ufeff]"
 LARGEST = 10**15  # the largest whole number and amount that a row may hold
@@ -180,6 +183,20 @@ _RARE, _NO_LABELS = attrgetter(*_LABELS), (None,) * len(_LABELS)
 def item_hash(source: bytes) -> str:
     """Return the hash of a gold item, from its exact bytes in the file, as sign-off signs it."""
     return f"sha256:{sha256(source).hexdigest()}"
+
+
+def content_hash(gold: Gold) -> str:
+    """Return the hash of a gold item's content: the same for any whitespace, order of keys and spelling of numbers."""
+    data = encode(replace(gold, line=0), order="sorted")
+    if b".0" in data:
+        data = encode(json.loads(data, parse_float=_plain_number))
+    return f"sha256:{sha256(data).hexdigest()}"
+
+
+def _plain_number(text: str) -> float:
+    """Return 5.0 as 5, which JSON may write either way."""
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
 def without_unknown(kind: type[Struct], row: Any) -> tuple[Any, list[tuple[str, str]]]:

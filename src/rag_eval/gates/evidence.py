@@ -32,7 +32,7 @@ Unit = tuple[tuple[Any, int], ...]
 ColumnScores = tuple[JsonScore | None, ...]
 CONFIDENCE = "0.95"
 _QID, _RUN, _SLICES = map(attrgetter, ("qid", "run", "slices"))
-_CASE, _GOLD = attrgetter("qid", "run"), attrgetter("qid", "gold_sha256")
+_CASE, _GOLD = attrgetter("qid", "run"), attrgetter("qid", "content_hash")
 
 
 def has_several_runs(cases: Iterable[Question]) -> bool:
@@ -46,7 +46,7 @@ def count_questions(cases: Iterable[Question]) -> int:
 
 
 def pair_cases(before: Sequence[Question], after: Sequence[Question]) -> list[tuple[Question, Question]]:
-    """Return the cases that two runs have under the same gold item, byte for byte.
+    """Return the cases that two runs have under a gold item of the same content.
 
     If each side is a single run, its name does not matter, because a nightly run and a pull request's run may have
     different names.
@@ -54,7 +54,7 @@ def pair_cases(before: Sequence[Question], after: Sequence[Question]) -> list[tu
     key = _CASE if has_several_runs(before) or has_several_runs(after) else _QID
     earlier = dict(zip(map(key, before), before, strict=True))
     sides = zip(map(earlier.get, map(key, after)), after, strict=True)
-    return [(old, new) for old, new in sides if old is not None and old.gold_sha256 == new.gold_sha256]
+    return [(old, new) for old, new in sides if old is not None and old.content_hash == new.content_hash]
 
 
 def counted(completeness: Completeness) -> dict[str, Value]:

@@ -85,8 +85,8 @@ _Line = Annotated[int, Meta(ge=0, le=2**53 - 1)]  # as in the schema
 class Question(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """One case: its labels, and its score under each metric that applies.
 
-    ``scores`` use the name that all folds of a metric share. ``gold_sha256`` is the hash of the gold item's exact
-    bytes, as in sign-off; empty if unknown. ``slices`` are those of the policy's fields.
+    ``scores`` use the name that all folds of a metric share. ``content_hash`` is the hash of the gold item's
+    content. ``slices`` are those of the policy's fields.
     """
 
     qid: str
@@ -98,7 +98,7 @@ class Question(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     scores: Mapping[str, float | _Labelled]
     gold_line: _Line
     trace_line: _Line
-    gold_sha256: str
+    content_hash: str
     slices: tuple[str, ...]
 
 

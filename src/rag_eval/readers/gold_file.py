@@ -146,8 +146,8 @@ class StoredGold(Struct, frozen=True):
     limits: Limits = DEFAULTS
 
 
-def read_gold_set(reader: Reader, path: str, digest: Digest | None = None) -> GoldSet:
-    """Read the gold of ``path`` with the hashes of its exact bytes, as sign-off has them; invalid gold has none.
+def read_gold_set(reader: Reader, path: str, digest: Digest | None = None, *, hashed: bool = True) -> GoldSet:
+    """Read the gold of ``path``, if ``hashed`` with the hashes of its exact bytes, as sign-off has them.
 
     Items of a folder have no line of their own: theirs is the line that `rag-eval import labels` writes.
     """
@@ -159,7 +159,7 @@ def read_gold_set(reader: Reader, path: str, digest: Digest | None = None) -> Go
         hashes = {gold.qid: item_hash(written(row).encode()) for gold, row in valid}
         return GoldSet({gold.qid: gold for gold, _ in entries}, hashes, "folder")
     golds, form = read_gold(reader, path, digest), "lines"
-    if reader.ledger.problems:
+    if reader.ledger.problems or not hashed:
         return GoldSet(golds, {}, form)
     with reader.silent().open(path) as source:
         items: Iterable[bytes] = (line.removesuffix(b"\r") for _, line in source.lines())

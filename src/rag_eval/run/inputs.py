@@ -94,7 +94,8 @@ def read_inputs(
     options: Options, reader: Reader, digests: Digests, policies: Sequence[Policy], authority: Authority | None = None
 ) -> Inputs:
     """Read the gold of the first policy, and determine the measures. Problems go into the reader's ledger."""
-    gold = read_gold_set(reader, policies[0].gold, digests.of("gold", policies[0].gold))
+    digest, hashed = digests.of("gold", policies[0].gold), authority is not None
+    gold = read_gold_set(reader, policies[0].gold, digest, hashed=hashed)
     policies = tuple(by_conversation(policy, gold.golds) for policy in policies)
     suite, measures = in_suite(gold.golds, policies[0].suite), select_measures(options.cutoffs, *policies)
     inputs = Inputs(reader, digests, policies[0], policies, authority, gold, suite, measures, options.execution)

@@ -121,8 +121,7 @@ def _baseline(inputs: Inputs, about: RunJson) -> tuple[Earlier | None, list[Find
 
 def _context(inputs: Inputs, about: RunJson = None, earlier: Earlier | None = None) -> Context:
     fields = dict.fromkeys(field for policy in (*inputs.policies, inputs.policy) for field in policy.fields)
-    hashes, policies = inputs.gold.hashes, inputs.policies
-    return Context(about=about, hashes=hashes, fields=tuple(fields), earlier=earlier, policies=policies)
+    return Context(about=about, fields=tuple(fields), earlier=earlier, policies=inputs.policies)
 
 
 def _scorecard(inputs: Inputs, questions: QuestionIndex | None = None) -> Scorecard:
