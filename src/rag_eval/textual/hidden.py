@@ -9,7 +9,7 @@ from rag_eval.textual.tokens import holds_any
 _AROUND = 4_000
 """Characters around a text that are looked at: a pattern may read a long text again and again."""
 _MOST_PLACES = 20
-_SIGNS = "<", "](", "]:", "~", "\x1b", "\u202e"
+_SIGNS = "<", "](", "]:", "~", "\x1b", "\u202e", "\b", "phantom", "{#", "$$", "\\(", "\\["
 
 _ZERO = r"(?:0\.?0*|\.0+)(?![.\d])"
 _HIDING = (  # attributes that hide an element
@@ -37,6 +37,9 @@ _NOT_SHOWN = (
     r"!\[[^\]\n]{0,500}\]\([^()\n]{0,500}\)",  # an image with its description
     r"\x1b\[(?:(?![34]8;)[0-9]{1,3};){0,4}8m.{0,4000}?(?:\x1b\[(?:0|28)?m|\Z)",  # concealed in a terminal
     "\u202e[^\u202c\n\u0590-\u08ff]{0,4000}",  # letters of other scripts shown from right to left
+    r"\\[hv]?phantom\s*\{[^{}]{0,4000}\}",  # a blank as large as the text
+    r"\{#.{0,4000}?#\}",  # a comment of a template
+    r"(?P<math>(?:\$\$|\\[(\[])[^%$]{0,500}?)(?<![\\\d])(?<!\d )%[^\n]{0,4000}",  # a comment of LaTeX; 20% is none
 )
 _LINK = (  # a link definition of Markdown, with an address and perhaps a title
     r"^ {0,3}\[(?!\^)[^\]\n]{1,200}\]:[ \t]*(?:<[^<>\n]{0,500}>|\S{1,500})"
@@ -54,13 +57,25 @@ def visible(text: str, *, is_cut: bool = False) -> str:
     """Return a text as a reader sees it; code is shown as it is written. ``is_cut``: without its beginning."""
     if not holds_any(_SIGNS, text):
         return text
+    text = _without_erased(text) if "\b" in text else text
     blocks = _indented_code(text, is_cut=is_cut) if holds_any(_INDENTS, text) else []
 
     def shown(part: re.Match[str]) -> str:
         is_code = any(start <= part.start() and part.end() <= end for start, end in blocks)
-        return part[0] if is_code else part["code"] or part["link"] or " "
+        return part[0] if is_code else part["code"] or part["link"] or part["math"] or " "
 
     return re.sub(_PARTS, shown, text)
+
+
+def _without_erased(text: str) -> str:
+    """Return a text without what backspaces erase in a terminal: the letters before them, up to the line's start."""
+    letters: list[str] = []
+    for letter in text:
+        if letter != "\b":
+            letters.append(letter)
+        elif letters and letters[-1] != "\n":
+            letters.pop()
+    return "".join(letters)
 
 
 def _indented_code(text: str, *, is_cut: bool) -> list[tuple[int, int]]:
