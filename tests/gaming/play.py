@@ -221,6 +221,7 @@ def _environ(stage, url, commits, folder):
     events = {
         "pull_request": ("refs/pull/2/merge", "merge", "main"),
         "push": ("refs/heads/topic", "head", ""),
+        "workflow_run": ("refs/heads/main", "base", ""),
         "merge_group": (f"refs/heads/gh-readonly-queue/main/pr-2-{commits['base']}", "merge", ""),
     }
     ref, sha, base_ref = events[message["name"]]
@@ -257,6 +258,7 @@ def _event(message, commits):
             }
         },
         "push": {"ref": "refs/heads/topic", "before": commits["first"], "after": head},
+        "workflow_run": {"workflow_run": {"head_sha": head, "head_branch": "topic"}},
         "merge_group": {"merge_group": {"base_sha": base, "base_ref": "refs/heads/main", "head_sha": commits["merge"]}},
     }
     file = {**usual[message["name"]], "repository": {"default_branch": "main"}}

@@ -59,8 +59,9 @@ class Trigger(NamedTuple):
 
     @property
     def head(self) -> str:
-        """Return the last commit of the pull request, otherwise the commit under test."""
-        return self.text_at("pull_request", "head", "sha") or self.sha
+        """Return the last commit of the pull request or of the run before, otherwise the commit under test."""
+        of_run = self.text_at("workflow_run", "head_sha") if self.name == "workflow_run" else ""
+        return self.text_at("pull_request", "head", "sha") or of_run or self.sha
 
 
 class DecidingCommit(NamedTuple):
