@@ -374,6 +374,14 @@ def test_gates_that_move_with_their_folder_are_still_the_bases(project, score, n
     assert policy(report)["the gates file"] == ("looser", ["precision"])
 
 
+def test_a_gates_file_with_its_other_usual_name_is_not_looser(project, score):
+    project.branch("pr")
+    project.git("mv", GATES, "eval-gates.yaml")
+    project.done("renamed")
+    report = score()
+    assert (score.code, policy(report)) == (0, {"the gates file": ("neutral", [])})
+
+
 def test_first_gates_of_a_folder_beside_those_of_another_are_bootstrap(project, score):
     easy = in_folders(project, "rag")
     project.write("other/eval-gates.yml", easy)

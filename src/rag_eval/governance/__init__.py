@@ -6,14 +6,16 @@ The gates of both sides apply: a change may tighten at once; loosened gates take
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Literal
 
 from rag_eval.analysis import Base, Report
 from rag_eval.analysis.judging import rejudge, with_diagnosis, with_verdict
-from rag_eval.analysis.policy_changes import PolicyChange, PolicyEffects, changes, loosened_gates
+from rag_eval.analysis.policy_changes import Kind, PolicyChange, PolicyEffects, changes, loosened_gates
 from rag_eval.common.escaping import quoted, some
+from rag_eval.common.paths import GATES_FILES
 from rag_eval.errors import Finding, Note
 from rag_eval.gates import WHOLE_RUN_CHECKS, Policy, merge_gates
 from rag_eval.gates.integrity import counts_failures, degenerate_findings, levels_of, verdict_findings
@@ -88,7 +90,9 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
     old, new = context.authority.on_base(base.file), head.file and context.authority.inside(head.file)
     if old != new:
         through = tuple(sorted(set(loosened_gates(effects.base, effects.head))))
-        moved = PolicyChange("the gates file", "looser", json.dumps(old), json.dumps(new) if new else None, through)
+        usual = {posixpath.join(posixpath.dirname(old or ""), name) for name in GATES_FILES}
+        kind: Kind = "neutral" if not through and {old, new} <= usual else "looser"
+        moved = PolicyChange("the gates file", kind, json.dumps(old), json.dumps(new) if new else None, through)
         changed = [moved, *changed]
         notes += _copied_gates(context.authority, old, new, head.file)
     of_base = {*freed_findings["integrity"]}
