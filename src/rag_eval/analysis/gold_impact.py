@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from rag_eval.cases import GOOD
 from rag_eval.common.escaping import one_line, quantity, some
-from rag_eval.contract import Gold
+from rag_eval.contract import Gold, content_of
 from rag_eval.errors import Finding, Note
 from rag_eval.gates import MARGINS, GateResult
 from rag_eval.gates.questions import Question
@@ -153,7 +153,8 @@ def written_differently(
 
 def changed_fields(old: Gold, new: Gold) -> list[str]:
     """Return the names of the known fields in which two items differ."""
-    return [field for name, field in _FIELDS.items() if getattr(old, name) != getattr(new, name)]
+    pairs = ((field, getattr(old, name), getattr(new, name)) for name, field in _FIELDS.items())
+    return [field for field, before, after in pairs if content_of(before) != content_of(after)]  # 1 is not true
 
 
 def _content(item: Gold) -> str:

@@ -20,6 +20,7 @@ from rag_eval.contract.records import Support as Support
 from rag_eval.contract.records import Trace as Trace
 from rag_eval.contract.records import Usage as Usage
 from rag_eval.contract.records import content_hash as content_hash
+from rag_eval.contract.records import content_of as content_of
 from rag_eval.contract.records import inline_citations as inline_citations
 from rag_eval.contract.records import item_hash as item_hash
 from rag_eval.contract.records import without_citations as without_citations

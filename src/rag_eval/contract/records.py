@@ -187,14 +187,16 @@ def item_hash(source: bytes) -> str:
 
 def content_hash(gold: Gold) -> str:
     """Return the hash of a gold item's content: the same for any whitespace, order of keys and spelling of numbers."""
-    data = encode(replace(gold, line=0), order="sorted")
-    if b".0" in data:
-        data = encode(json.loads(data, parse_float=_plain_number))
-    return f"sha256:{sha256(data).hexdigest()}"
+    return f"sha256:{sha256(content_of(replace(gold, line=0))).hexdigest()}"
+
+
+def content_of(value: object) -> bytes:
+    """Return a gold item or a field as JSON, in one spelling: 5.0 as 5."""
+    data = encode(value, order="sorted")
+    return encode(json.loads(data, parse_float=_plain_number)) if b".0" in data else data
 
 
 def _plain_number(text: str) -> float:
-    """Return 5.0 as 5, which JSON may write either way."""
     number = float(text)
     return int(number) if number.is_integer() else number
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from rag_eval.contract import Gold, Limits, item_hash
+from rag_eval.contract import Gold, Limits, content_hash, item_hash
 from rag_eval.errors import InputError
 from rag_eval.readers import strict_json
 from rag_eval.readers.jsonl import JsonLines, array_rows, is_golden, unique
@@ -129,7 +128,7 @@ class GoldSet(NamedTuple):
             return False
         if self.form == other.form:
             return self.hashes.get(qid) != other.hashes.get(qid)
-        return replace(self.golds[qid], line=0) != replace(other.golds[qid], line=0)
+        return content_hash(self.golds[qid]) != content_hash(other.golds[qid])
 
 
 class StoredGold(Struct, frozen=True):
