@@ -1071,3 +1071,26 @@ def test_chunks_without_ids_are_named_by_the_documents_that_answers_cite(command
             (row["retrieved_ids"] == ids) if named else all(name.startswith("text:") for name in row["retrieved_ids"])
         )
     assert named or ids is None or ids in err
+
+
+@each_row(
+    ("asked", "runs"),
+    [
+        ([("Why?", "m1"), ("How?", "m2")], [None, None]),
+        ([("Why?", "m1"), ("Why?", "m2"), ("How?", "m1"), ("How?", "m1")], ["m1", "m2", "m1", "m1"]),
+    ],
+)
+def test_models_are_runs_if_a_question_was_asked_of_several(command, tmp_path, asked, runs):
+    records = [{"question": question, "answer": "So.", "model": model} for question, model in asked]
+    rows, _ = imported(command, tmp_path / "log.jsonl", "auto", *records)
+    assert [row.get("run") for row in rows] == runs
+    assert [row["usage"]["model"] for row in rows] == [model for _, model in asked]
+
+
+@each_row("number", [3, "3"])
+def test_a_number_of_chunks_is_no_chunk(command, tmp_path, number):
+    path = tmp_path / "log.jsonl"
+    path.write_text(json.dumps({"question": "Why?", "answer": "So.", "sources": number}), "utf-8")
+    code, out, err = command("import", "auto", path)
+    assert (code, out) == (2, "")
+    assert "/chunks: is the number 3. If it is an id, map it to chunk_ids. If it counts chunks" in err

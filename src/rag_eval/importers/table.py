@@ -319,7 +319,7 @@ def drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
     result: list[Draft] = []
     are_names = fields.get("chunks", "").casefold() in retrieved.SOURCE_KEYS
     for values in _records(conversion, "table", fields):
-        key = tuple(unwrap.as_id(values.get(name)) for name in ("qid", "question", "run"))
+        key = tuple(unwrap.as_id(values.get(name)) for name in ("qid", "question", "run", "model"))
         documents = _documents(conversion, values, are_names)
         chunks = None if documents is None else conversion.chunks(documents)
         known, answer, ranks = groups.get(key, (None, None, []))
@@ -348,6 +348,9 @@ def drafts(conversion: Conversion, fields: dict[str, str]) -> Iterator[Draft]:
             positions = sorted(range(len(order)), key=order.__getitem__)
             draft.chunks = [draft.chunks[position] for position in positions]
     _identify_by_text(conversion, [draft.chunks for draft in result if draft.chunks])
+    if len({key[:-1] for key in groups}) < len(groups):  # a question was asked of several models
+        for draft in result:
+            draft.run = draft.run or draft.usage.get("model")
     yield from result
 
 
@@ -371,6 +374,9 @@ def _documents(conversion: Conversion, values: Row, are_names: bool) -> list[Any
     values = {name: [] if is_absent.get(name) else item for name, item in values.items()}
     ids, scores = (_separated(values.get(name)) for name in ("chunk_ids", "chunk_scores"))
     texts = retrieved.documents_in(unwrap.decoded(values.get("chunks"))) or _items(values.get("chunks"))
+    if unwrap.number(values.get("chunks")) is not None:
+        hint = "If it is an id, map it to chunk_ids. If it counts chunks, leave it out of the map: --suggest-map"
+        conversion.problem("/chunks", f"is the number {values['chunks']}", hint)
     if ids is None and any(form.fullmatch(str(values.get("chunks"))) for form in (_SEVERAL_IDS, _ID)):
         texts, ids = None, _separated(values["chunks"])
     asked = unwrap.decoded(values.get("question"))
@@ -476,6 +482,7 @@ def _draft(conversion: Conversion, values: Row) -> Draft:
     draft.usage = unwrap.usage_of(output)
     drop_rest(conversion, output, draft.usage)
     draft.qid, draft.run = unwrap.as_id(values.get("qid")), unwrap.as_id(values.get("run"))
+    draft.usage |= {"model": model} if (model := unwrap.as_id(values.get("model"))) else {}
     if values.get("citations") is not None:
         citations = unwrap.decoded(values["citations"])
         if isinstance(citations, list) and any(isinstance(item, dict) for item in citations):
