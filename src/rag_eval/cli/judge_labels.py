@@ -26,7 +26,7 @@ from rag_eval.gates import Calibration, Policy
 from rag_eval.gates.selection import is_field, slices_of
 from rag_eval.llm_judge import BINARY, Scale, read_labels, sample_verdicts
 from rag_eval.llm_judge.reliability import Matched, agreement_lines, calibration_record, match_labels, measure_agreement
-from rag_eval.readers.gates_file import judge_of, policy_of
+from rag_eval.readers.gates_file import policy_of
 from rag_eval.readers.gold_file import read_gold
 from rag_eval.readers.import_inputs import Files
 from rag_eval.readers.problems import ProblemCollector, in_flow_style
@@ -55,7 +55,7 @@ def _recorded_by(args: argparse.Namespace) -> tuple[Policy, Path, Judge, list[Ro
     rows = recorded(path)
     if not rows and not path.exists():
         raise UsageError(f"{path}: no such file. Record verdicts first: rag-eval judge --model NAME")
-    judges = sorted({judge_of(row) for row in rows})
+    judges = sorted({Judge(**row["judge"]) for row in rows})
     if args.model:
         named = [judge for judge in judges if judge.model == args.model]
     else:
@@ -67,7 +67,7 @@ def _recorded_by(args: argparse.Namespace) -> tuple[Policy, Path, Judge, list[Ro
         hint = "Name one with --model, or under judge in the gates file."
         hint = hint if judges else "Record verdicts first: rag-eval judge"
         raise UsageError(f"{path} has {what}, but one is needed. Judges in the file: {known}. {hint}")
-    return policy, path, named[0], [row for row in rows if judge_of(row) == named[0]]
+    return policy, path, named[0], [row for row in rows if Judge(**row["judge"]) == named[0]]
 
 
 def add_calibrate_arguments(parser: Parser) -> None:

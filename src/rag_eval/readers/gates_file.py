@@ -314,14 +314,14 @@ def with_verdicts(
         return policy._replace(replay=Replay())
     digest = digests.of("verdicts", path) if digests else None
     rows = [row for row, _ in read_verdicts(reader, path, digest)]
-    judges = {judge_of(row) for row in rows}
+    judges = {Judge(**row["judge"]) for row in rows}
     if judge == Judge() and len(judges) > 1:
         message = f"has verdicts of {len(judges)} judges, and the gates file names none"
         fix = "Write judge: {model: …, prompt: …, rubric: …} into the gates file."
         reader.ledger.problem(path, 0, "", message, fix)
     elif judge == Judge() and judges:
         (judge,) = judges
-    matching = [row for row in rows if judge_of(row) == judge and "error" not in row]
+    matching = [row for row in rows if Judge(**row["judge"]) == judge and "error" not in row]
     verdicts = {row["hash"]: parse_reply(row["reply"]) for row in matching}
     return policy._replace(judge=judge, replay=Replay(verdicts, frozenset(row["qid"] for row in matching)))
 
@@ -336,14 +336,9 @@ def read_verdicts(reader: Reader, path: str, digest: Digest | None = None) -> It
                 yield row, number
 
 
-def judge_of(row: Row) -> Judge:
-    """Return the judge of a row."""
-    return Judge(**row["judge"])
-
-
 def _contradiction(row: Row) -> str:
     """Return how a row contradicts its input or its reply; empty if it does not."""
-    if row["hash"] != verdict_hash(judge_of(row), row["input"]):
+    if row["hash"] != verdict_hash(Judge(**row["judge"]), row["input"]):
         return "the hash does not match judge and input of the row"
     if "error" in row:
         return ""
