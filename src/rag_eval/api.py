@@ -135,24 +135,19 @@ def score(
     """
     contents: dict[str, bytes] = {}
     paths = _named(gold, "gold", contents), _named(trace, "trace", contents)
-    policy = earlier = ""
     if isinstance(baseline, AnalysisReport):
-        earlier = "<baseline>"
-        contents[earlier] = render(baseline, "json").encode()
-    elif baseline is not None:
-        earlier = as_path(baseline, "baseline")
+        contents["<baseline>"] = render(baseline, "json").encode()
+        baseline = "<baseline>"
     if isinstance(gates, Mapping):
-        policy = "<gates>"
         # Metrics with their bounds, or the whole content of such a file.
         whole = gates if {"gates", "version"} & gates.keys() else {"gates": gates}
-        contents[policy] = _as_json({"version": 1, **whole}, "gates")
-    elif gates is not None:
-        policy = as_path(gates, "gates")
+        contents["<gates>"] = _as_json({"version": 1, **whole}, "gates")
+        gates = "<gates>"
     options = Options(
         *paths,
-        policy,
+        "" if gates is None else as_path(gates, "gates"),
         as_cutoffs(k),
-        baseline=earlier,
+        baseline="" if baseline is None else as_path(baseline, "baseline"),
         perspectives=_as_names(perspectives, "perspectives"),
         suite=_as_names([suite], "suite")[0],
         by=gold_fields(_as_names(by, "by")),
