@@ -20,7 +20,7 @@ from rag_eval.gates.selection import select_measures
 from rag_eval.metrics import METRICS, perspectives_of
 from rag_eval.readers.gates_file import read_policy
 from rag_eval.readers.gold_file import read_gold
-from rag_eval.readers.jsonl import paired_traces, read_trace_rows
+from rag_eval.readers.jsonl import paired_traces, read_run_json, read_trace_rows
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader, checked_reader
 from rag_eval.readers.validation import KINDS, check
@@ -29,7 +29,7 @@ from rag_eval.rendering.comparison import render_probe
 from rag_eval.rendering.document import Paragraph, Section, Table, TextFormatter, paragraphs, table_of
 from rag_eval.rendering.explanation import case_document
 from rag_eval.run import Options
-from rag_eval.run.inputs import load_inputs, open_policy, read_run_json
+from rag_eval.run.inputs import load_inputs, open_policy
 from rag_eval.run.scored_run import score_run
 from rag_eval.run.single_cases import cases_of, explanation, metric_of
 from rag_eval.scoring import QuestionIndex
@@ -89,7 +89,7 @@ def _measured(options: Options, *, is_required: bool) -> dict[str, Any] | None:
         rows["trace"] += 1
         present.update(present_fields(trace))
         scorer.add_traces([trace])
-    about = read_run_json(reader, policy) or {}
+    about = read_run_json(reader, policy.trace) or {}
     reader.ledger.stop_on_problems()
     present.update(f"run.{name}" for name, value in about.items() if value is not None)
     card = scorer.close()

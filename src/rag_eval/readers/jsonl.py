@@ -12,7 +12,9 @@ import msgspec
 from msgspec.structs import replace
 
 from rag_eval.common.escaping import quoted
+from rag_eval.common.files import Digests
 from rag_eval.common.json_schema import is_valid
+from rag_eval.common.paths import sidecar_of
 from rag_eval.contract import Gold, Trace
 from rag_eval.contract.records import known_fields, without_unknown
 from rag_eval.readers import strict_json
@@ -302,6 +304,14 @@ def _report_other_form(ledger: ProblemCollector, path: str, line: int, value: An
         ledger.problem(path, line, "", "is a JSON array, but its items have the fields of JSON Lines", hint)
         return True
     return False
+
+
+def read_run_json(reader: Reader, trace: str, digests: Digests | None = None) -> dict[str, Any] | None:
+    """Return the run.json next to the file of traces ``trace``; None if there is none."""
+    path = sidecar_of(trace)
+    if trace in reader.contents or not reader.has(path):
+        return None
+    return read_sidecar(reader, path, digests.of("run", path) if digests else None)
 
 
 def read_sidecar(reader: Reader, path: str, digest: Digest | None = None) -> dict[str, Any] | None:

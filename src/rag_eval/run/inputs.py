@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.common.files import Digests
-from rag_eval.common.paths import sidecar_of
 from rag_eval.contract import Gold, Limits
 from rag_eval.engines import ExecutionOptions
 from rag_eval.gates import REFERENCE_GATES, Policy
@@ -15,7 +14,6 @@ from rag_eval.gates.selection import by_conversation, in_suite, restrict_policy,
 from rag_eval.metrics import Measure
 from rag_eval.readers.gates_file import read_policy, with_verdicts
 from rag_eval.readers.gold_file import GoldSet, read_gold_set
-from rag_eval.readers.jsonl import read_sidecar
 from rag_eval.readers.problems import ProblemCollector
 from rag_eval.readers.source import Reader
 from rag_eval.run import Options, headline
@@ -161,11 +159,3 @@ def read_gates_policy(reader: Reader, path: str, digests: Digests | None = None,
     usual = Policy(gates=REFERENCE_GATES)
     gold, trace = (os.path.join(folder, name) for name in (usual.gold, usual.trace))  # noqa: PTH118 - shown with / on Windows too
     return usual._replace(gold=gold, trace=trace)
-
-
-def read_run_json(reader: Reader, policy: Policy, digests: Digests | None = None) -> dict[str, Any] | None:
-    """Return the run.json next to the traces of a policy; None if there is none."""
-    path = sidecar_of(policy.trace)
-    if policy.trace in reader.contents or not reader.has(path):
-        return None
-    return read_sidecar(reader, path, digests.of("run", path) if digests else None)

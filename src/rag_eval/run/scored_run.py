@@ -22,8 +22,8 @@ from rag_eval.gates import Policy, integrity, trace_integrity
 from rag_eval.gates.questions import Question
 from rag_eval.metrics import measure
 from rag_eval.readers.gold_file import GoldSet
-from rag_eval.readers.jsonl import read_traces
-from rag_eval.run.inputs import Inputs, read_run_json
+from rag_eval.readers.jsonl import read_run_json, read_traces
+from rag_eval.run.inputs import Inputs
 from rag_eval.scoring import QuestionIndex, Scorecard, is_other_question
 from rag_eval.scoring.case_scorer import metric_scorer
 from rag_eval.stats.sampling import sample_positions
@@ -58,7 +58,7 @@ def score_run(inputs: Inputs) -> ScoredRun:
     """Score the traces, check the answers and judge the gates; InputError with every problem of every file."""
     reader, policy, digests = inputs.reader, inputs.policy, inputs.digests
     card = _scorecard(inputs)
-    about = read_run_json(reader, policy, digests)
+    about = read_run_json(reader, policy.trace, digests)
     if any(problem.file == policy.trace for problem in reader.ledger.problems):
         from rag_eval.readers.import_inputs import export_problem
 
