@@ -19,7 +19,6 @@ from rag_eval.textual.refusals import (
     LANGUAGES,
     MAX_CLAIM,
     MAX_CONTENT,
-    MAX_OFFERED,
     MAX_PREAMBLE,
     VERSION,
     examine,
@@ -239,10 +238,27 @@ SHORT = "It was finished in 1889."
 def test_a_refusal_without_a_turn_bears_a_few_words_and_not_many(kind):
     wordings = {"declines": "I can't help with that.", "lacks": "I don't know the year.", "whole": "I don't know."}
     refusal = wordings[kind]
-    fitting = MAX_CONTENT[kind] // len(SHORT)
-    assert recognise(" ".join([refusal, *[SHORT] * fitting])).kind == kind
-    assert recognise(" ".join([refusal, *[SHORT] * (fitting + 2)])) is None
+    short = "It was finished in May."
+    fitting = MAX_CONTENT[kind] // len(short)
+    assert recognise(" ".join([refusal, *[short] * fitting])).kind == kind
+    assert recognise(" ".join([refusal, *[short] * (fitting + 2)])) is None
     assert recognise(f"{refusal} However, it was finished in 1889.") is None
+
+
+@pytest.mark.parametrize(
+    ("claim", "refuses"),
+    [
+        ("I can't say who designed the mill. It ground flour for 90 years.", False),
+        ("The lease is silent on pets. Keys are handed over on the fifth of the month.", False),
+        ("Wem der Garten gehört, kann ich nicht sagen. Er hat drei Tore und einen Teich.", False),
+        ("I can't help with weapons. Gunpowder was known in the 9th century.", True),
+        ("I don't know the toll. The sources are from 2016.", True),
+        ("I couldn't find the toll. You could:\n1. Ask the operator\n2. Rephrase the question", True),
+        ("Le péage n'est pas indiqué. Les 8 extraits portent sur le tunnel.", True),
+    ],
+)
+def test_a_number_answers_behind_a_gap_unless_its_sentence_describes_the_sources(claim, refuses):
+    assert outcome(claim) is refuses
 
 
 def test_a_turn_within_the_next_sentence_turns_too():
@@ -336,7 +352,7 @@ def test_no_text_is_slow():
 
 # What hangs on the table of patterns.
 
-PINNED = {15: "baa7ebca105bf5c6"}
+PINNED = {16: "fdca5a1afacbcc1b"}
 
 
 def test_other_patterns_are_another_version():
@@ -346,7 +362,6 @@ def test_other_patterns_are_another_version():
         MAX_CLAIM,
         HEAD,
         MAX_PREAMBLE,
-        MAX_OFFERED,
         sorted(MAX_CONTENT.items()),
     )
     assert hashlib.sha256(repr(terms).encode()).hexdigest()[:16] == PINNED[VERSION]

@@ -41,7 +41,7 @@ from rag_eval.textual.tokens import fold, holds_any, tokens
 
 Kind = Literal["declines", "lacks", "whole", "empty"]
 
-VERSION = 15
+VERSION = 16
 """Version of the patterns and limits below. Scores are comparable only under the same version."""
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "ru", "tr", "ar", "zh", "ja", "ko")
 MAX_CLAIM = 2000
@@ -52,8 +52,6 @@ MAX_PREAMBLE = 80
 """Characters of content that a sentence may say before it refuses."""
 MAX_CONTENT = {"declines": 600, "lacks": 200, "whole": 30}
 """Characters of content behind a refusal, by its kind. A claim with more content is a partial answer."""
-MAX_OFFERED = 300
-"""The same behind a refusal with an offer: *but I can tell you about …*."""
 _MAX_SENTENCE = 600  # characters of one sentence that are searched
 _CONDITION_WINDOW = 60  # characters before a match in which a word may make it a condition
 _TURN_WINDOW = 20  # characters at the start of a sentence in which a word may turn it, as in "It does, however, say"
@@ -209,8 +207,7 @@ class Language:
             return None
         number, match = first
         sentence = sentences[number]
-        end, rest = sentence[match.end :], sentences[number + 1 :]
-        partial = self._is_turned(sentence, match) or self._is_answered(end, rest, match)
+        partial = self._is_turned(sentence, match) or self._is_answered(sentences[number + 1 :], match.kind)
         return Refusal(self.code, match.kind, sentence[match.start : match.end], partial)
 
     def first_match(self, sentences: Sequence[str]) -> tuple[int, _Match] | None:
@@ -248,12 +245,12 @@ class Language:
         return None
 
     def _matches(self, sentence: str) -> Iterator[_Match]:
-        """Yield the matches of ``declines``, then of ``lacks``, by their start; of several there, the first pattern's.
+        """Yield the matches of ``lacks``, then of ``declines``, by their start; of several there, the first pattern's.
 
-        A pattern is compiled when a sentence has the words that it requires.
+        ``I can't say`` matches both. A pattern is compiled when a sentence has the words that it requires.
         """
         candidates = self.candidates(sentence)
-        for kind in KINDS:
+        for kind in reversed(KINDS):
             rules, start = [rule.text for rule in candidates if rule.kind == kind], 0
             while rules:
                 searched = [(rule, self.pattern(rule).search(sentence, start, _MAX_SENTENCE)) for rule in rules]
@@ -300,23 +297,19 @@ class Language:
         turn = self._entry("turns").search(sentence, match.end, _MAX_SENTENCE)
         return turn is not None and self._content(sentence[turn.end() :], match.kind) > 0
 
-    def _is_answered(self, ending: str, rest: Sequence[str], match: _Match) -> bool:
-        """Return whether the sentences behind a refusal answer: one that turns and has content, or much content.
+    def _is_answered(self, rest: Sequence[str], kind: Kind) -> bool:
+        """Return whether the sentences behind a refusal answer: one turns or has a number, or they have much content.
 
-        Little content is enough behind an offer: ``I have no opinion, but I can give some facts. Lemons are yellow.``
+        Behind a refusal to help, numbers do not count: lectures have them, too.
         """
-        kind, limit = match.kind, MAX_CONTENT[match.kind]
-        if self._entry("turns").search(ending, 0, _MAX_SENTENCE):
-            limit = MAX_OFFERED
         total, listing = 0, False
         for sentence in rest:
             turn = self._entry("turns").search(sentence, 0, _TURN_WINDOW)
             length = 0 if listing else self._content(sentence, kind)
             if turn:
                 length = length and self._content(sentence[turn.end() :], kind)
-                limit = limit if length else MAX_OFFERED
             total += length
-            if total > limit or (turn and length):
+            if total > MAX_CONTENT[kind] or (length and (turn or (kind == "lacks" and _states_number(sentence)))):
                 return True
             # A lecture may end in a list of better things to do.
             listing = listing or (kind == "declines" and not length and sentence.endswith(":"))
@@ -419,6 +412,13 @@ def _words(text: str) -> list[str]:
 @cache
 def _whole_claims() -> dict[str, str]:
     return {text: language.code for language in reversed(_languages()) for text in language.whole}
+
+
+def _states_number(sentence: str) -> bool:
+    """Return whether a sentence has a number other than one, in digits or words. It does not begin like a list item."""
+    from rag_eval.textual.words import keys  # loads the lexicon
+
+    return not sentence[0].isdigit() and any(key[0].isdigit() and key != "1" for key in keys(sentence))
 
 
 def _joined(text: str) -> str:
