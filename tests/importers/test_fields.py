@@ -1094,3 +1094,24 @@ def test_a_number_of_chunks_is_no_chunk(command, tmp_path, number):
     code, out, err = command("import", "auto", path)
     assert (code, out) == (2, "")
     assert "/chunks: is the number 3. If it is an id, map it to chunk_ids. If it counts chunks" in err
+
+
+def test_a_trace_without_an_answer_does_not_refuse_the_others(command, tmp_path):
+    def trace(identity, attributes, **more):
+        return {**otlp_span(attributes, **more), "traceId": f"{identity:032x}"}
+
+    asked = {"openinference.span.kind": "CHAIN", "input.value": "Why?"}
+    step = {**trace(3, {}, number=2, parent=1), "status": {"code": 2, "message": "Overloaded."}}
+    cut = [trace(4, asked), trace(4, {"openinference.span.kind": "LLM"}, number=2, parent=1)]
+    spans = [trace(1, ROOT), trace(2, ROOT), trace(3, asked), step, trace(5, ROOT), *cut]
+    rows, err = imported(command, tmp_path / "spans.jsonl", "otlp", otlp(*spans))
+    assert [row.get("error") for row in rows] == [None, None, "Overloaded.", None]
+    assert f"warning: traces without an answer or error are left out: '{4:032x}'" in err
+    code, out, err = command("import", "otlp", written(tmp_path, otlp(spans[0], *cut)))
+    assert (code, out, "no answer was recorded" in err) == (2, "", True)
+
+
+def written(folder, record):
+    path = folder / "written.json"
+    path.write_text(json.dumps(record), "utf-8")
+    return path

@@ -89,6 +89,10 @@ class Draft:
         """Return whether the source records nothing that a metric reads."""
         return not (self.question or self.qid or self.answer or self.chunks or self.error)
 
+    def is_unanswered(self) -> bool:
+        """Return whether the source records neither an answer in any form nor an error."""
+        return self.answer is None and self.error is None and not self.unread
+
 
 def number_turns(drafts: Iterable[Draft]) -> None:
     """Number the turns of each conversation in order, if their source states none."""
@@ -286,6 +290,7 @@ class Conversion:
             why = "no question, answer or chunks"
             self.account.dropped("traces that record nothing", why, len(ready) - len(filled))
         self._complete(filled)
+        filled = self._answered(filled)
         self._name_by_document(filled)
         rows = [(draft.place[1], row) for draft in filled or ready if (row := self._row(tool, draft)) is not None]
         if self.options.last_only:
@@ -302,6 +307,15 @@ class Conversion:
                 if draft.answer is None and draft.error is None and not draft.source:
                     draft.answer = ""
                     self.account.lacking("samples without an answer: their answer is empty")
+
+    def _answered(self, drafts: list[Draft]) -> list[Draft]:
+        """Leave out traces that record neither an answer nor an error; if those are most, answers were not captured."""
+        lacking = [draft.source for draft in drafts if draft.is_unanswered()]
+        if not 0 < len(lacking) * 2 < len(drafts):
+            return drafts
+        names = ", ".join(quoted(source, 40) for source in lacking[:3]) + (", …" if lacking[3:] else "")
+        self.account.lacking(f"warning: traces without an answer or error are left out: {names}", len(lacking))
+        return [draft for draft in drafts if not draft.is_unanswered()]
 
     def _name_by_document(self, drafts: Sequence[Draft]) -> None:
         """Name chunks that have no ids by their documents if answers cite those, one chunk of each in a list."""
