@@ -6,7 +6,6 @@ Secrets and personal data are masked in all texts of a case.
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pkgutil import get_data
@@ -231,7 +230,6 @@ def _pieces(text: str, marks: Sequence[Mark], case: Case, limit: int, start: int
 
 
 _WIDTH, _COLUMNS = 200, 100
-_CUTOFF = re.compile(r"@\d+$")
 _OTHER_CHARACTERS = "other white space, letter case or Unicode forms"
 
 
@@ -283,11 +281,14 @@ def case_lines(case: Case, label: str, wanted: Sequence[Measure]) -> Iterator[st
     yield from wrap(f"next         {NEXT[label]}", _COLUMNS, subsequent_indent=" " * 13) if label in NEXT else ()
     yield ""
     yield from _sentence_lines(case)
-    scores = _scores(case, wanted)
-    wide = max(map(len, scores), default=0)
-    yield from (f"  {name:<{wide}} {_shown(name, score)}" for name, score in scores.items() if score is not None)
-    missing = dict.fromkeys(_CUTOFF.sub("@k", name) for name, score in scores.items() if score is None)
-    yield from wrap(f"  does not apply: {', '.join(missing) or '–'}", _COLUMNS, subsequent_indent="    ")
+    rows: dict[str, dict[str, str]] = {}
+    for name, score in _scores(case, wanted).items():
+        if score is not None:
+            metric, at, cutoff = name.partition("@")
+            rows.setdefault(metric + at, {})[cutoff] = _shown(name, score)
+    names = [metric + ",".join(row) for metric, row in rows.items()]
+    wide = max(map(len, names), default=0)
+    yield from (f"  {name:<{wide}}  {', '.join(row.values())}" for name, row in zip(names, rows.values(), strict=True))
     yield ""
 
 
