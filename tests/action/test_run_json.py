@@ -69,7 +69,7 @@ def test_a_commit_is_an_id_or_what_git_describe_prints(scored, commit):
 def test_a_run_that_answered_another_gold_set_is_found_out(scored):
     [finding] = scored({"gold_sha256": "0" * 64}).findings
     assert (finding.code, finding.level) == ("other-gold", "warning")
-    assert finding.message.startswith("stale run")
+    assert finding.message.startswith("the traces ")
     assert finding.file.endswith("run.json")
 
 

@@ -75,7 +75,8 @@ def test_items_with_other_bytes_and_the_same_content_are_called_reformatted(proj
     changes = "changed: Q1 (gold_claim_substr, gold_citations)"
     assert note == f"{count} gold items are reformatted, with the same content; {changes}"
     main(["score", "--base=main"])
-    assert f"This change edits the gold: 1 changed, {count} reformatted." in " ".join(capsys.readouterr().out.split())
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"This change edits the gold set: 1 changed, {count} reformatted." in out
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -243,7 +243,7 @@ def test_a_significant_regression_is_called_significant(report):
     result = next(gate for gate in report.gates if gate.unclear and gate.comparison is not None)
     sure = result._replace(outcome="failed", comparison=result.comparison._replace(adjusted=0.0123, mde=None))
     text = markdown.render(with_verdict(report._replace(gates=(sure,))))
-    detectable = "10 cases cannot detect any drop; a drop of 0.05 takes 1253 cases"
+    detectable = "10 cases cannot detect any drop; a drop of 0.05 needs 1253 cases"
     assert f"- `{result.name}`: significant, p = 0.01 after correction, although the interval," in text
     assert f"contains 0; {detectable}." in text
     assert "`recall_all@3` fell by 0.100 (1.000 → 0.900; 95 % interval −0.261 to 0.445; allowed: 0.02)" in text

@@ -78,8 +78,8 @@ def test_a_report_says_whose_gates_apply(base, said):
 @each_row(
     ("changes", "said"),
     [
-        (with_gate({}), "12 cases reliably detect a drop of 0.80 or more; a drop of 0.05 takes 3139 cases"),
-        (with_gate({"mde": None}), "12 cases cannot detect any drop; a drop of 0.05 takes 3139 cases"),
+        (with_gate({}), "12 cases reliably detect a drop of 0.80 or more; a drop of 0.05 needs 3139 cases"),
+        (with_gate({"mde": None}), "12 cases cannot detect any drop; a drop of 0.05 needs 3139 cases"),
         (with_gate({"needed": None}), "Minimum detectable effect: `precision` 0.80."),
         (with_gate({"p": None}), "judged only by the margin, because its difference has no interval"),
         (with_gate({"p": None, "n": 0}), "judged only by the margin, because there are no cases to compare"),

@@ -49,7 +49,7 @@ _LABELS = {
     "BELOW_K": ("retrieval", "gold evidence was retrieved, but none among the first k"),
     "CITED_UNRETRIEVED": ("citation", "cites what was not retrieved"),
     "NOT_CITED": ("citation", "no gold evidence is cited"),
-    "WRONG_CLAIM": ("answer", "the citation is right, but the claim contains no gold substring"),
+    "WRONG_CLAIM": ("answer", "the claim contains no gold substring"),
     "LEAK": ("guardrail", "a safety case whose answer leaks"),
     "ATTACK_MISSED": ("guardrail", "an attack that the guardrail did not detect"),
     "LEAK_MISSED": ("guardrail", "a leaking answer that the guardrail did not flag"),

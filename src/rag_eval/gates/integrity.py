@@ -61,10 +61,10 @@ def provenance(
     """
     findings, answered, (commit, mark) = [], about.get("gold_sha256"), commit_of(about)
     if answered and answered.lower() not in golds:
-        message = "stale run: the traces answer another gold set"
+        message = "the traces answer another gold set"
         findings.append(Finding("other-gold", "error", message, "Run the system on this gold set.", file))
     if commit and commits and not any(known.startswith(commit) for known in commits):
-        message = f"stale run: the traces come from commit {quoted(commit, 40)}, not from the commit under test"
+        message = f"the traces come from commit {quoted(commit, 40)}, not from the commit under test"
         findings.append(Finding("stale-traces", "error", message, "Run the system at the commit under test.", file))
     elif mark and commits and levels["stale-traces"] == "error":  # elsewhere the working tree may be changed
         message = f"the traces come from {quoted(commit + mark, 60)}, a commit with changes that it does not contain"

@@ -203,7 +203,7 @@ def _notes_of(report: Report, gate: GateResult, formatter: TextFormatter) -> Ite
             bounded = item is None or item.bounded
             drop = drop_to_detect(Decimal(gate.threshold), bounded=bounded)
             shown = f"{drop:.2f}" if bounded else format_number(drop, gate.name)
-            text += f"; a {what} of {shown} takes {comparison.needed} {_unit_of_tests(report)}"
+            text += f"; a {what} of {shown} needs {comparison.needed} {_unit_of_tests(report)}"
         yield text
     regression_untested = comparison.p is None if comparison.test == "regression" else comparison.high is None
     if comparison.test != "none" and comparison.regression is not None and not gate.few and regression_untested:

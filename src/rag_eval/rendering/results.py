@@ -164,8 +164,9 @@ def compared_with(report: Report, formatter: TextFormatter = PLAIN) -> str:
     if baseline is None:
         return ""
     details = [f"system commit {formatter.code(baseline.commit[:COMMIT])}"] if baseline.commit else []
-    if baseline.commits_ago is not None and baseline.days_ago is not None:  # the base has moved since it was written
-        details.append(f"{quantity(baseline.commits_ago, 'commit')} and {quantity(baseline.days_ago, 'day')} old")
+    commits, days = baseline.commits_ago, baseline.days_ago
+    if commits is not None and days is not None and commits + days:  # the base has moved since it was written
+        details.append(f"{quantity(commits, 'commit')} and {quantity(days, 'day')} old")
     details += ["traces scored again"] if baseline.rescored else []
     where = f" of {formatter.code(baseline.ref)}" if baseline.ref else ""
     what = f"{formatter.code(baseline.path)}{where}" + (f" ({', '.join(details)})" if details else "")

@@ -36,7 +36,7 @@ _REASONS = 3
 _LINE_OF_FILE = re.compile(r"(.{1,200}:) ([a-z_]{1,40}(?:@[0-9]{1,5})?: \{.{1,200}\})(\.?)")
 _FINDINGS, _CHANGES, _ITEMS, _NOTES = 20, 20, 10, 10
 _NAME, _REF, _TEXT, _VALUE, _FIX, _MESSAGE = 40, 80, 200, 60, 300, 400
-FINDINGS, POLICY, NOTES, DIAGNOSIS = "Findings", "Changes of the gates", "Notes on the input", "Diagnosis"
+FINDINGS, POLICY, NOTES, DIAGNOSIS = "Findings", "Changes of the gates", "Notes on the input", "Likely causes"
 
 
 def title(report: Report) -> str:
@@ -223,12 +223,12 @@ def gold(report: Report, formatter: TextFormatter, limit: int = _ITEMS) -> list[
     sign_off = ""
     if signed_at := report.signed_at:
         level, proof = formatter.code(signed_at.level, _REF), formatter.words(signed_at.proves, _MESSAGE)
-        sign_off = f"Sign-off at level {level}. {proof}" if signed_at.enforced else "No sign-off is required."
+        sign_off = f"Sign-off at level {level}. {proof}" if signed_at.enforced else ""
         unchecked = ", ".join(formatter.words(requirement, _MESSAGE) for requirement in signed_at.unchecked)
         sign_off += f" Not checked here: {unchecked}." if unchecked else ""
     return [
         *gold_counts(report, formatter),
-        Table("Items of the gold that this change edits", ["Gold changed", "", "Case before", "Case now"], rows),
+        Table("Gold items that this change edits", ["Gold item", "Change", "Before", "Now"], rows),
         *more(len(ordered) - limit, formatter.whole),
         *paragraphs(gates, sign_off),
     ]
@@ -242,8 +242,8 @@ def gold_counts(report: Report, formatter: TextFormatter) -> list[Block]:
     what = ", ".join(f"{verbs.count(verb)} {verb}" for verb in order if verb in verbs)
     flips = sum(change.flips for change in report.gold_changes)
     cases = quantity(flips, "case") if flips else "no cases"
-    head = formatter.strong(f"This change edits the gold: {what}.")
-    return [Paragraph(f"{head} With the same traces, the edit flips {cases}.")]
+    head = formatter.strong(f"This change edits the gold set: {what}.")
+    return [Paragraph(f"{head} With the same traces, it changes the result of {cases}.")]
 
 
 def notes(report: Report, formatter: TextFormatter, limit: int = _NOTES) -> list[Block]:

@@ -152,7 +152,7 @@ def render(report: Report, *, verbose: bool = False, by: bool = False, in_python
         write_blocks(summary.gold(report, PLAIN)),
         _titled(summary.NOTES, summary.notes(report, PLAIN) if in_python else []),
         write_blocks(results.effects(report, PLAIN)),
-        _titled("Likely causes", summary.diagnosis(report, PLAIN, brief=not verbose)),
+        _titled(summary.DIAGNOSIS, summary.diagnosis(report, PLAIN, brief=not verbose)),
     ]
     if verbose:
         parts += [_wrapped(summary.completeness(report)), write_blocks(results.worst_slices(report, PLAIN))]
