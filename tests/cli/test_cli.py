@@ -664,6 +664,14 @@ def test_init_leaves_a_gates_file_of_the_other_usual_name(rag, project):
     assert not (project / "eval-gates.yml").exists()
 
 
+def test_validate_of_a_csv_says_how_to_import_it(rag, tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("question,reference,answer\nHow long?,Two years.,Three.\n", "utf-8")
+    code, out, err = rag("validate", str(path))
+    assert (code, out, f"Convert it: rag-eval import table-gold {path}" in err) == (2, "", True)
+    assert err.count("\n") == 1
+
+
 def test_init_says_which_existing_files_its_options_do_not_change(rag, project):
     rag("init")
     out = rag("init", "--preset", "starter", "--collect", "url")[1]

@@ -26,6 +26,10 @@ def project(tmp_path, monkeypatch):
     [
         ('gates: {"precision ": {min: 0.5}}', "unknown metric 'precision '. Did you mean 'precision'?"),
         ('gates: {" precision": {min: 0.5}}', "unknown metric ' precision'. Did you mean 'precision'?"),
+        (
+            "gates: {completeness: {missing: 1}}",
+            "unknown metric 'completeness'. If you mean the key of the file,",
+        ),
         ('gates: {"precision\\u200b": {min: 0.5}}', "unknown metric 'precision\\u200b'. Did you mean 'precision'?"),
         ('gates: {precision: {"min ": 0.5}}', "unknown key 'min '. Did you mean 'min'?"),
         ("gates: {precision: {min: 0,8}}", "unknown key '8'. Write a decimal point: 0.8"),

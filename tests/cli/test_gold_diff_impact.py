@@ -29,7 +29,7 @@ def test_a_change_of_the_gold_names_the_cases_that_flip_and_the_gates_that_turn(
     project.git("add", "--all")
     code, output = project.gold("diff")
     assert code == 0
-    assert "this gold change flips 1 case:" in output
+    assert "this changes the result of 1 case:" in output
     assert "Q2: NOT_CITED → OK" in output
     assert "gate precision: failed → passed" in output
 
@@ -47,7 +47,7 @@ def test_ten_cases_that_flip_are_named(project, flipped, rest):
     project.put(gold=golds("another claim"))
     project.git("add", "--all")
     output = project.gold("diff")[1]
-    assert f"this gold change flips {flipped} cases:" in output
+    assert f"this changes the result of {flipped} cases:" in output
     assert (output.count("OK → "), output.count("more.")) == (10, rest.count("more.")), output
     assert rest in output
 

@@ -203,7 +203,7 @@ print(sorted(late & set(sys.modules)))
 
 
 def test_an_engine_that_is_none_is_refused(large):
-    with pytest.raises(UsageError, match=r"unknown engine 'spark'\. There are: process"):
+    with pytest.raises(UsageError, match=r"unknown engine 'spark'\. Choose from: process"):
         report(large, ExecutionOptions(engine="spark"))
 
 

@@ -127,7 +127,7 @@ def test_perspectives_are_in_the_order_of_reports(names, meant):
 
 
 def test_an_unknown_perspective_says_which_there_are():
-    with pytest.raises(UsageError, match="There are: answers"):
+    with pytest.raises(UsageError, match="Choose from: answers"):
         perspectives_of(["zzz"])
 
 

@@ -225,7 +225,8 @@ def case_effects(git: Git, states: GoldStates, gold: str, gates: str, trace: str
         return
     both = sorted(labels_before.keys() & labels_after.keys())
     flips = [qid for qid in both if (labels_before[qid] in GOOD) != (labels_after[qid] in GOOD)]
-    yield f"With {policy.trace}, this gold change flips {quantity(len(flips), 'case')}{':' if flips else '.'}"
+    cases = quantity(len(flips), "case")
+    yield f"With {policy.trace}, this changes the result of {cases}{':' if flips else '.'}"
     yield from (f"  {qid}: {labels_before[qid]} → {labels_after[qid]}" for qid in flips[:_FLIPS])
     if len(flips) > _FLIPS:
         yield f"  … and {len(flips) - _FLIPS} more."

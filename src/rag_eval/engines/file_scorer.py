@@ -66,7 +66,7 @@ def score_file(task: Task) -> Scorer:
     """Return the scorer of a trace file; raise UsageError or MissingExtra if the engine is unavailable."""
     execution = task.execution
     if execution.engine not in ENGINES:
-        raise UsageError(f"unknown engine '{execution.engine[:40]}'. There are: {', '.join(ENGINES)}")
+        raise UsageError(f"unknown engine '{execution.engine[:40]}'. Choose from: {', '.join(ENGINES)}")
     if execution.scheduler and execution.engine != "dask":
         raise UsageError("--scheduler works only with dask. Add --engine dask, or remove --scheduler")
     try:

@@ -55,7 +55,7 @@ def suite_named(text: str) -> str:
     """Return ``full``, ``smoke`` or ``smoke:30`` unchanged; raise UsageError for anything else."""
     if text == FULL or _SUITE.fullmatch(text):
         return text
-    raise UsageError(f"unknown suite {quoted(text, 40)}. There are: full, smoke, and smoke:N for a sample of N")
+    raise UsageError(f"unknown suite {quoted(text, 40)}. Choose from: full, smoke, and smoke:N for a sample of N")
 
 
 def in_suite(golds: Mapping[str, Gold], suite: str) -> Mapping[str, Gold]:

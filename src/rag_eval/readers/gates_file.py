@@ -180,7 +180,9 @@ def _worded(error: SchemaError) -> RowError:
     where = pointer((*path, key))
     depth = len(path) - 1 if path[:1] == ("gates",) else len(path) - 3 if path[:2] == ("slices", "gates") else -1
     if depth == 0 and not find(key):
-        return RowError(where, f"unknown metric {quoted_name(key, 60)}", suggestion(key))
+        is_of_file = key in load_schema("eval-gates")["properties"]
+        hint = "If you mean the key of the file, write it next to gates, not below it. " if is_of_file else ""
+        return RowError(where, f"unknown metric {quoted_name(key, 60)}", hint + suggestion(key))
     if depth == 1 and key in _OTHER_SIDE and (measure := find(str(path[-1]))):
         message = f"'{key}' on {path[-1]}, for which {measure.metric.better} is better"
         return RowError(where, message, f"Use '{_OTHER_SIDE[key]}'.", _WRONG_SIDE)

@@ -25,7 +25,7 @@ from rag_eval.readers.source import Reader
 from rag_eval.scoring import UNNAMED, is_named
 
 _NAMED = {
-    "gold": re.compile(r"(^|[/._-])(gold|qaset)", re.IGNORECASE),
+    "gold": re.compile(r"(^|[/._-])(gold|qaset)|[.]csv$", re.IGNORECASE),
     "trace": re.compile(r"(^|[/._-])(trace|run)s?[./_-]", re.IGNORECASE),
 }
 _OBJECTS = {

@@ -120,8 +120,9 @@ def not_passed(report: Report) -> list[str]:
 def completeness(report: Report) -> str:
     """Return completeness in one line."""
     counts = report.completeness
-    rest = ", ".join(f"{getattr(counts, name)} {name}" for name in ("missing", "duplicate", "unknown", "errored"))
-    return f"{counts.scored} of {counts.expected} expected answers are there; {rest}."
+    others = ((getattr(counts, name), name) for name in ("missing", "duplicate", "unknown", "errored"))
+    rest = ", ".join(f"{count} {name}" for count, name in others if count)
+    return f"{counts.scored} of {counts.expected} expected answers are there{f'; {rest}' if rest else ''}."
 
 
 def authority(report: Report, formatter: TextFormatter) -> list[Block]:
