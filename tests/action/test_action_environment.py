@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -88,6 +89,13 @@ def shallow(project, tmp_path, monkeypatch, environ):
     environ["GITHUB_WORKSPACE"] = str(tmp_path / "shallow")
     monkeypatch.setattr(project, "path", tmp_path / "shallow")
     return project
+
+
+def test_a_check_run_is_of_the_commit_that_was_merged_whatever_the_event_file_says(run, served, environ, project):
+    event = {"pull_request": {"number": 2, "head": {"sha": project.base}, "base": {"ref": "main", "sha": project.base}}}
+    Path(environ["GITHUB_EVENT_PATH"]).write_text(json.dumps(event))
+    assert run(**{"INPUT_CHECK": "true", "INPUT_FAIL-ON": "never"}) == 0
+    assert [check["head_sha"] for check in served.checks] == [project.head]
 
 
 # --- what GitHub is said to answer -----------------------------------------------------------------------------------

@@ -203,6 +203,12 @@ def head_of(top: Path, name: str = "HEAD") -> str:
         return ""
 
 
+def last_commit(trigger: Trigger, parents_of: Callable[[str], list[str]]) -> str:
+    """Return the last commit of the pull request by its merge commit: a step of the job can edit the event file."""
+    parents = parents_of(trigger.sha) if trigger.is_merged else []
+    return parents[1] if len(parents) == 2 else trigger.head
+
+
 def people_of(
     api: GitHub, number: int | None, trigger: Trigger, policy: SignoffPolicy, parents_of: Callable[[str], list[str]]
 ) -> tuple[list[str], list[Author]]:
@@ -212,8 +218,7 @@ def people_of(
     if trigger.name == "merge_group":
         head = api.pull_head(number)
     else:
-        parents = parents_of(trigger.sha) if trigger.is_merged else []
-        head = parents[1] if len(parents) == 2 else trigger.head
+        head = last_commit(trigger, parents_of)
     paths = tuple(filter(None, (policy.gold, policy.was)))  # of moved gold, commits before the move count, too
     touching = api.commits_touching(paths, head, number)
     return approvals(api.reviews(number), head), authors(api.opened_by(number), touching, policy.signers)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rag_eval import api
-from rag_eval.action.base_commit import ApiHistory, GitHistory, authority, head_of, people_of
+from rag_eval.action.base_commit import ApiHistory, GitHistory, authority, head_of, last_commit, people_of
 from rag_eval.action.runner import (
     SUMMARY_BYTES,
     ActionInputs,
@@ -298,16 +298,19 @@ def _check(run: ActionRun, outcome: ActionOutcome) -> str:
     title = {"passed": "Passed", "failed": f"Failed gates: {failed}" if failed else "Failed"}
     content = {
         "name": f"{inputs.comment_id} report",  # the name rag-eval is the job's, which may be a required check
-        "head_sha": runner.trigger.head,
         "conclusion": "failure" if outcome.code else "neutral" if outcome.failed else "success",
         "external_id": runner.by,
         "details_url": runner.address,
     }
     try:
-        if not content["head_sha"]:
+        if not runner.trigger.head:
             raise UsageError("the event names no commit.")
         if not inputs.github_token:
             raise UsageError("there is no github-token.")
+        content["head_sha"] = runner.trigger.head
+        if not outcome.code:
+            history = ApiHistory(run.open_api(), WorkTree(_root(run)))
+            content["head_sha"] = last_commit(runner.trigger, history.parents)
         shown = title.get(outcome.verdict, "Nothing was judged"), outcome.text(posting.MOST_CHECK_CHARACTERS, len)
         made, written = posting.publish_check(run.open_api(), content, *shown, outcome.notes)
     except RagEvalError as error:
