@@ -9,7 +9,7 @@ from rag_eval.textual.tokens import holds_any
 _AROUND = 4_000
 """Characters around a text that are looked at: a pattern may read a long text again and again."""
 _MOST_PLACES = 20
-_SIGNS = "<", "](", "]:", "~", "\x1b", "\u202e", "\b", "phantom", "{#", "$$", "\\(", "\\["
+_SIGNS = "<", "](", "]:", "~", "\x1b", "\u202e", "\b", "phantom", "color", "{#", "$$", "\\(", "\\["
 
 _ZERO = r"(?:0\.?0*|\.0+)(?![.\d])"
 _HIDING = (  # attributes that hide an element
@@ -17,7 +17,7 @@ _HIDING = (  # attributes that hide an element
     rf"|(?:\bopacity|\bfont-size|(?<=\s)size|\bscale)\s*[:=(]\s*[\"']?{_ZERO}"
     rf"|\b(?:max-)?(?:height|width)\s*:\s*{_ZERO}|\b(?:left|right|top|bottom|text-indent|margin-left)\s*:\s*-\d{{3}}"
     r"|\bclip\s*:\s*rect\(\s*[01](?!\d)|\bclip-path\s*:\s*(?:inset\(\s*(?:50|100)%|circle\(\s*0)"
-    r"|\bclass\s*=\s*[\"']?[^\"'<>]{0,200}(?<![-\w])(?:sr-only|visually-hidden|invisible)(?![-\w])"
+    r"|\bclass\s*=\s*[\"']?[^\"'<>]{0,200}(?<![-\w])(?:sr-only|visually-hidden|invisible|hidden|d-none|opacity-0)(?![-\w])"
 )
 _PALE = r"(?:white|transparent|\#fff)"
 _PALE_ON_WHITE = (  # attributes without a background on which pale letters show
@@ -28,7 +28,7 @@ _NOT_SHOWN = (
     r"<!--.{0,4000}?-->",
     r"<\?.{0,4000}?\?>",
     r"<![a-z\[][^<>]{0,4000}>",
-    r"<(?P<raw>think|thinking|script|style|template|noscript|iframe|title|head|datalist|object|audio|video|canvas|rp|desc|metadata|noframes|noembed|del|strike|s)\b[^<>]{0,500}>.{0,4000}?</(?P=raw)\s*>",
+    r"<(?P<raw>think|thinking|script|style|template|noscript|iframe|title|head|datalist|object|audio|video|canvas|rp|desc|metadata|mphantom|noframes|noembed|del|strike|s)\b[^<>]{0,500}>.{0,4000}?</(?P=raw)\s*>",
     rf"<(?P<tag>\w{{1,20}})\s[^<>]{{0,500}}?(?:{_HIDING})[^<>]{{0,500}}>.{{0,4000}}?</(?P=tag)\s*>",
     rf"<(?P<pale>\w{{1,20}})\s{_PALE_ON_WHITE}[^<>]{{0,500}}>.{{0,4000}}?</(?P=pale)\s*>",
     r"(?<!~)~~(?![~\s])[^\n]{1,500}?(?<![~\s])~~(?!~)",  # crossed out, which takes the text back
@@ -37,7 +37,7 @@ _NOT_SHOWN = (
     r"!\[[^\]\n]{0,500}\]\([^()\n]{0,500}\)",  # an image with its description
     r"\x1b\[(?:(?![34]8;)[0-9]{1,3};){0,4}8m.{0,4000}?(?:\x1b\[(?:0|28)?m|\Z)",  # concealed in a terminal
     "\u202e[^\u202c\n\u0590-\u08ff]{0,4000}",  # letters of other scripts shown from right to left
-    r"\\[hv]?phantom\s*\{[^{}]{0,4000}\}",  # a blank as large as the text
+    r"\\(?:[hv]?phantom|(?:text)?color\s*\{white\})\s*\{[^{}]{0,4000}\}",  # of a formula
     r"\{#.{0,4000}?#\}",  # a comment of a template
     r"(?P<math>(?:\$\$|\\[(\[])[^%$]{0,500}?)(?<![\\\d])(?<!\d )%[^\n]{0,4000}",  # a comment of LaTeX; 20% is none
 )
