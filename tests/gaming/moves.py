@@ -576,6 +576,12 @@ def replace_object(stage, forged):
 
 
 @move
+def git(stage, words):
+    """A command of git in the checkout."""
+    stage.repository.git(*words)
+
+
+@move
 def graft(stage, parents):
     """Other parents than a commit has, as git's info/grafts says them."""
     names = [stage.repository.git("rev-parse", name) for name in (parents["commit"], *parents["parents"])]

@@ -64,6 +64,7 @@ NAMED = {
     "runs-left-out",
     "signoff-off-in-the-workflow",
     "slice-exchanged",
+    "slice-left-by-another-spelling",
     "slice-moved-into-another",
     "traces-committed",
     "traces-committed-for-a-second-workflow",
