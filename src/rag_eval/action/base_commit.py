@@ -215,10 +215,7 @@ def people_of(
     """Return the accounts that approve the last commit of a pull request, and the authors of its gold changes."""
     if number is None:
         raise UsageError("The event names no pull request, so its authors and reviewers are unknown.")
-    if trigger.name == "merge_group":
-        head = api.pull_head(number)
-    else:
-        head = last_commit(trigger, parents_of)
+    head = api.pull_head(number) if trigger.name == "merge_group" else last_commit(trigger, parents_of)
     paths = tuple(filter(None, (policy.gold, policy.was)))  # of moved gold, commits before the move count, too
     touching = api.commits_touching(paths, head, number)
     return approvals(api.reviews(number), head), authors(api.opened_by(number), touching, policy.signers)
