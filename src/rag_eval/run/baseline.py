@@ -175,27 +175,8 @@ def read_baseline(
     under the gold in use, whose qids are ``asked``, None if they are not available. InputError means that the file is
     no report.json.
     """
-    earlier, findings = _earlier(file, now, asked)
-    authority = file.authority
-    if file.named and file.of_base and authority and authority.on_base(file.of_base) != authority.on_base(file.path):
-        message = f"an input or option replaces the baseline {quoted(file.of_base)} of the base branch's gates file"
-        fix = "Name it only in eval-gates.yml."
-        findings.append(Finding("baseline-overridden", "warning", message, fix, file.path))
-    if earlier and file.rerun:
-        earlier = earlier._replace(rerun=file.second_run())
-        if earlier.rerun is None:
-            message = "there is no rerun of the baseline"
-            message += ": the minimum detectable effect uses the noise of this comparison"
-            findings.append(Finding("no-baseline", "warning", message, "Commit a report.json there.", file.rerun))
-    if earlier:
-        findings += _missing_run_json(earlier, about, sidecar_of(trace))
-    return earlier, findings
-
-
-def _earlier(file: BaselineFile, now: Report | None, asked: Container[str]) -> tuple[Earlier | None, list[Finding]]:
-    """Return the baseline, and findings about its content; a file that only the gates file names may not exist yet."""
-    path, content = file.path, file.content
-    if content is None and not file.named:
+    path, content, authority = file.path, file.content, file.authority
+    if content is None and not file.named:  # a file that only the gates file names may not exist yet
         message = "there is no baseline yet"
         fix = "Score a good run with --format json --out DIR, and commit DIR/report.json under this name. "
         fix += "Commit its traces too, as baseline.trace: with them, changed gold items can be compared."
@@ -217,12 +198,20 @@ def _earlier(file: BaselineFile, now: Report | None, asked: Container[str]) -> t
     # The baseline never answered questions that were added since: those are no failures.
     known = {case.qid for case in recorded.questions}
     cases = tuple(case for case in now.questions if case.qid in known) if now else recorded.questions
-    sha, ref = (content.sha256, content.ref) if content else ("", "")
-    compared = Compared(path, sha, ref)
-    name = file.authority.on_base(path) if file.authority and ref else None
-    if file.authority and file.authority.written_at and name and (written := file.authority.written_at(name)):
+    compared = Compared(path, content.sha256, content.ref) if content else Compared(path, "", "")
+    name = authority.on_base(path) if authority and compared.ref else None
+    if authority and authority.written_at and name and (written := authority.written_at(name)):
         compared = compared._replace(written=written.commit, commits_ago=written.commits, days_ago=written.days)
-    return Earlier(recorded, cases, (now or recorded).contracts, compared), findings + foreign
+    earlier = Earlier(recorded, cases, (now or recorded).contracts, compared, file.second_run() if file.rerun else None)
+    findings += foreign
+    if file.named and file.of_base and authority and authority.on_base(file.of_base) != authority.on_base(path):
+        message = f"an input or option replaces the baseline {quoted(file.of_base)} of the base branch's gates file"
+        fix = "Name it only in eval-gates.yml."
+        findings.append(Finding("baseline-overridden", "warning", message, fix, path))
+    if file.rerun and earlier.rerun is None:
+        message = "there is no rerun of the baseline: the minimum detectable effect uses the noise of this comparison"
+        findings.append(Finding("no-baseline", "warning", message, "Commit a report.json there.", file.rerun))
+    return earlier, [*findings, *_missing_run_json(earlier, about, sidecar_of(trace))]
 
 
 def _missing_run_json(earlier: Earlier, about: Mapping[str, Any] | None, file: str) -> list[Finding]:
