@@ -19,8 +19,8 @@ from rag_eval.engines.file_scorer import (
     Work,
     byte_ranges,
     merge,
+    score_file,
     score_range,
-    score_stream,
 )
 from rag_eval.readers import source
 from rag_eval.readers.source import DEFAULTS
@@ -61,7 +61,7 @@ def outcome(scorer, ledger):
 
 def whole(work, data, ledger=None):
     reader = Reader(ledger or ProblemCollector(), work.limits, contents={NAME: data})
-    return outcome(score_stream(work, reader, NAME, None), reader.ledger)
+    return outcome(score_file(Task(work, reader, NAME)), reader.ledger)
 
 
 def in_parts(work, data, cuts, ledger=None, *, backward=False):

@@ -74,7 +74,13 @@ def score_file(task: Task) -> Scorer:
             return scorer
         digest = task.digests.of("trace", task.path) if task.digests else None
         watched = Watched(digest, execution.watch, _file_size(task.path))
-        return score_stream(task.work, task.reader, task.path, watched)
+        scorer = task.work.scorer.empty_copy()
+        pair = pair_finder(task.work.questions, task.reader.ledger, task.path, is_complete=task.work.is_complete)
+        for traces in read_traces(task.reader, task.path, watched):
+            scorer.add_traces(traces, pair)
+            if len(scorer.log) >= _SETTLE:
+                scorer.settle()
+        return scorer
     finally:
         execution.watch.end()
 
@@ -100,17 +106,6 @@ def _file_size(path: str) -> int:
         return Path(path).stat().st_size
     except (OSError, ValueError):
         return 0
-
-
-def score_stream(work: Work, reader: Reader, path: str, digest: Digest | None) -> Scorer:
-    """Score a trace file, read as a stream."""
-    scorer = work.scorer.empty_copy()
-    pair = pair_finder(work.questions, reader.ledger, path, is_complete=work.is_complete)
-    for traces in read_traces(reader, path, digest):
-        scorer.add_traces(traces, pair)
-        if len(scorer.log) >= _SETTLE:
-            scorer.settle()
-    return scorer
 
 
 class LocalFile(Struct, frozen=True):
