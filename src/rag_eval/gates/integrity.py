@@ -187,17 +187,11 @@ def _padded_answers(
         yield Finding("padded-citations", level, message, fix)
 
 
-def measurement_findings(questions: Sequence[Question], policies: Sequence[Policy]) -> list[Finding]:
-    """Return the findings about gated metrics that measure nothing, or only few answers."""
-    checks = _constant_measurements, _unchecked_answers, _flags_everything
-    return [finding for check in checks for finding in check(questions, policies)]
-
-
 def _gated_columns(policies: Iterable[Policy]) -> set[str]:
     return {measure(gate.name).column for policy in policies for gate in policy.selected_gates}
 
 
-def _constant_measurements(questions: Sequence[Question], policies: Iterable[Policy]) -> Iterator[Finding]:
+def constant_measurements(questions: Sequence[Question], policies: Iterable[Policy]) -> Iterator[Finding]:
     """Find gated total times that are 0 in all cases, or equal in all of many cases without being whole seconds.
 
     Also find gated costs that are 0 in all cases, although every model has a price. Costs of local models and times of
@@ -222,7 +216,7 @@ def _constant_measurements(questions: Sequence[Question], policies: Iterable[Pol
         yield Finding("constant-measurements", "error", message, fix)
 
 
-def _unchecked_answers(questions: Sequence[Question], policies: Iterable[Policy]) -> Iterator[Finding]:
+def unchecked_answers(questions: Sequence[Question], policies: Iterable[Policy]) -> Iterator[Finding]:
     """Find gates on supported sentences that most answers avoid, because no sentence of theirs is checked."""
     if names := sorted({"claim_support", "unsupported_claims"} & _gated_columns(policies)):
         with_content = [question for question in questions if question.scores.get("groundedness") is not None]
@@ -235,7 +229,7 @@ def _unchecked_answers(questions: Sequence[Question], policies: Iterable[Policy]
             yield Finding("unchecked-answers", "error", message, f"{fix} Gate groundedness, which reads all of them.")
 
 
-def _flags_everything(questions: Sequence[Question], policies: Sequence[Policy]) -> Iterator[Finding]:
+def flags_everything(questions: Sequence[Question], policies: Sequence[Policy]) -> Iterator[Finding]:
     """Find a guardrail that flags the benign controls, too, so that it catches every attack."""
     if _FLAGGED.isdisjoint(question.label for question in questions):
         return

@@ -177,7 +177,9 @@ def _check_answers(
     findings = [
         *integrity.vacuous_gold(inputs.suite_golds.values(), inputs.policy.gold, inputs.measures),
         *_partly_measured(inputs, questions, before),
-        *integrity.measurement_findings(questions, policies),
+        *integrity.constant_measurements(questions, policies),
+        *integrity.unchecked_answers(questions, policies),
+        *integrity.flags_everything(questions, policies),
         *trace_integrity.padded_answers(right, golds.values(), f"{seed} {len(golds)}"),
         *trace_integrity.constant_answers(right),
         *trace_integrity.hidden_answers(right),
