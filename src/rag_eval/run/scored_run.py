@@ -161,17 +161,11 @@ def _check_answers(
     """
     policies, golds, settings = inputs.policies, inputs.golds, inputs.policy.settings
     levels, seed = integrity.levels_of(*policies), inputs.digests.hex("trace")
-    samples = _samples(inputs, questions, seed)
-    # All samples are read at once, because reading a large file to its end takes long.
-    by_line = {question.trace_line: case for question, case in _cases(inputs, chain(*samples.values()))}
-    cases = defaultdict[str, list[Case]](list)
-    for name, sample in samples.items():
-        lines = sorted(question.trace_line for question in sample)
-        cases[name] = [by_line[line] for line in lines] if by_line else []
+    cases = _sampled_cases(inputs, questions, seed)
     right = cases["right"]
     judged = cases["answers"] if _has_text_gates(policies, "groundedness") else []
     is_builtin = inputs.policy.builtin or policies[0].builtin  # a change may be the fix
-    qids = {question.qid for question in samples["answered"]}
+    qids = {case.gold.qid for case in cases["answered"]}
     same = (question for question in before if question.trace_line and question.qid in qids)
     earlier = (case for _, case in _cases(past, same)) if past else ()
     findings = [
@@ -226,8 +220,8 @@ def _draw(questions: Sequence[Question], seed: str) -> list[Question]:
     return [questions[index] for index in sample_positions(len(questions), _SAMPLE, seed)]
 
 
-def _samples(inputs: Inputs, questions: Sequence[Question], seed: str) -> dict[str, list[Question]]:
-    """Return samples of the questions whose answers the gates files ask to check, by the kind of their answers."""
+def _sampled_cases(inputs: Inputs, questions: Sequence[Question], seed: str) -> defaultdict[str, list[Case]]:
+    """Return samples of the cases whose answers the gates files ask to check, by the kind of their answers."""
     policies, golds = inputs.policies, inputs.golds
     answerable = [item for item in questions if item.answerable]
     traced = [item for item in answerable if item.trace_line]
@@ -243,7 +237,13 @@ def _samples(inputs: Inputs, questions: Sequence[Question], seed: str) -> dict[s
     # Other ids are likely if nothing of the gold was retrieved for most questions.
     if 2 * sum(item.label in UNRETRIEVED for item in questions) > len(traced):
         samples["labelled"] = _draw([item for item in traced if evidence_level(golds[item.qid])], seed)
-    return samples
+    # All samples are read at once, because reading a large file to its end takes long.
+    by_line = {question.trace_line: case for question, case in _cases(inputs, chain(*samples.values()))}
+    cases = defaultdict[str, list[Case]](list)
+    for name, sample in samples.items():
+        lines = sorted(question.trace_line for question in sample)
+        cases[name] = [by_line[line] for line in lines] if by_line else []
+    return cases
 
 
 def _has_text_gates(policies: Sequence[Policy], *groups: str) -> bool:
