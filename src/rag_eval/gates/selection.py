@@ -88,12 +88,10 @@ def restrict_policy(policy: Policy, perspectives: Sequence[str], suite: str) -> 
 
     A part of the questions may refuse everything by chance, so integrity checks of the whole run only warn.
     """
-    if perspectives:
-        policy = policy._replace(perspectives=perspectives_of(perspectives))
-    if suite == policy.suite:
-        return policy
-    warned = {code: "off" if policy.integrity.get(code) == "off" else "warning" for code in WHOLE_RUN_CHECKS}
-    return policy._replace(suite=suite_named(suite), integrity={**policy.integrity, **warned})
+    if suite != policy.suite:
+        warned = {code: "off" if policy.integrity.get(code) == "off" else "warning" for code in WHOLE_RUN_CHECKS}
+        policy = policy._replace(suite=suite_named(suite), integrity={**policy.integrity, **warned})
+    return policy._replace(perspectives=perspectives_of(perspectives)) if perspectives else policy
 
 
 def select_measures(cutoffs: Sequence[int], *policies: Policy) -> tuple[Measure, ...]:
