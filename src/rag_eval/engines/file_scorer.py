@@ -69,11 +69,14 @@ def score_file(task: Task) -> Scorer:
         raise UsageError(f"unknown engine '{execution.engine[:40]}'. Choose from: {', '.join(ENGINES)}")
     if execution.scheduler and execution.engine != "dask":
         raise UsageError("--scheduler works only with dask. Add --engine dask, or remove --scheduler")
+    size = 0
+    with suppress(OSError, ValueError):  # reading the file reports the error
+        size = Path(task.path).stat().st_size
     try:
-        if scorer := _in_ranges(task):
+        if scorer := _in_ranges(task, size):
             return scorer
         digest = task.digests.of("trace", task.path) if task.digests else None
-        watched = Watched(digest, execution.watch, _file_size(task.path))
+        watched = Watched(digest, execution.watch, size)
         scorer = task.work.scorer.empty_copy()
         pair = pair_finder(task.work.questions, task.reader.ledger, task.path, is_complete=task.work.is_complete)
         for traces in read_traces(task.reader, task.path, watched):
@@ -85,27 +88,19 @@ def score_file(task: Task) -> Scorer:
         execution.watch.end()
 
 
-def _in_ranges(task: Task) -> Scorer | None:
+def _in_ranges(task: Task, size: int) -> Scorer | None:
     """Return the scorer of a file that can be split into ranges.
 
     It is None for small and packed files, and for files with problems, which are read again to report them.
     """
     is_dask = task.execution.engine == "dask"
-    if task.path in task.reader.contents or not (is_dask or _file_size(task.path) >= LARGE):
+    if task.path in task.reader.contents or not (is_dask or size >= LARGE):
         return None
     with task.reader.silent().open(task.path) as source:
         if source.plain is None or source.is_array:
             return None
         scorer: Scorer | None = import_module(ENGINES[task.execution.engine]).run(task, source.plain, source.size)
         return scorer
-
-
-def _file_size(path: str) -> int:
-    """Return the size of a file in bytes, 0 if it is unknown: reading the file reports the error."""
-    try:
-        return Path(path).stat().st_size
-    except (OSError, ValueError):
-        return 0
 
 
 class LocalFile(Struct, frozen=True):

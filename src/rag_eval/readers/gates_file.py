@@ -39,7 +39,6 @@ from rag_eval.metrics import canonical, find, measure, suggestion
 from rag_eval.readers.jsonl import looks_like, read_rows
 from rag_eval.readers.problems import (
     EXTRA,
-    Contract,
     ProblemCollector,
     RowError,
     SchemaError,
@@ -331,7 +330,7 @@ def with_verdicts(
 def read_verdicts(reader: Reader, path: str, digest: Digest | None = None) -> Iterator[tuple[Row, int]]:
     """Yield the rows with their lines; the last row of a hash counts. Rows that contradict themselves are problems."""
     with reader.open(path, digest) as source:
-        for number, row in read_rows(reader, source, Contract("verdict", reader.limits.depth)):
+        for number, row in read_rows(reader, source, "verdict"):
             if fault := _contradiction(row):
                 reader.ledger.problem(path, number, "", fault, "Remove the row and run rag-eval judge again.")
             else:

@@ -65,7 +65,7 @@ class Files:
     def rows(self, path: str, schema: str) -> Numbered:
         """Yield the rows of a JSON Lines file."""
         with self._reader.open(path, self._new_digest(path)) as source:
-            yield from read_rows(self._reader, source, Contract(schema, self._reader.limits.depth))
+            yield from read_rows(self._reader, source, schema)
 
     def elements(self, path: str, schema: str) -> Numbered:
         """Yield the elements of a file that is one JSON array."""

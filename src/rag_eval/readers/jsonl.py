@@ -237,16 +237,16 @@ def paired_traces(reader: Reader, golds: dict[str, Gold], path: str) -> Iterator
             yield trace
 
 
-def read_rows(reader: Reader, source: SourceFile, contract: Contract) -> Iterator[tuple[int, Row]]:
+def read_rows(reader: Reader, source: SourceFile, schema: str) -> Iterator[tuple[int, Row]]:
     """Yield line and row of each line that is valid under a schema; problems go into the ledger."""
-    ledger = reader.ledger
+    contract, ledger = Contract(schema, reader.limits.depth), reader.ledger
     for number, line in source.lines():
         row, faults = contract.validate(line)
         if row is not None:
             contract.note_unknown_fields(row, ledger, source.path, number)
             yield number, row
-        elif (other := looks_like(line)) not in ("", contract.name):
-            report_wrong_kind(ledger, source.path, number, other, contract.name)
+        elif (other := looks_like(line)) not in ("", schema):
+            report_wrong_kind(ledger, source.path, number, other, schema)
             return
         else:
             for fault in faults:
