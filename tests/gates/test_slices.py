@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import gold_row, trace_row, write_rows
-from rag_eval.analysis.judging import expand_gates
 from rag_eval.gates.selection import FIELDS, expand_slice, is_field, is_slice, slices_of
 from runs import evidence, question, questions
 from seams import Gate, Gold, Policy, Slices, Statistics, judge_all, main
@@ -195,11 +194,7 @@ def test_what_inconclusive_means_is_said_by_the_policy(means, broken, blocks):
 
 def test_gates_on_the_whole_are_left_as_they_are():
     gates = [Gate("precision", "min", "0.5"), EACH]
-    assert [gate.slice for gate in expand_gates(gates, evidence(cases(a=(1, 1), b=(1, 1))))] == [
-        "",
-        "category=a",
-        "category=b",
-    ]
+    assert [gate.slice for gate in judged(cases(a=(1, 1), b=(1, 1)), *gates)] == ["", "category=a", "category=b"]
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.booleans()), min_size=1))

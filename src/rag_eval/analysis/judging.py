@@ -247,9 +247,11 @@ def _slices(
 def judge_all(policy: Policy, evidence: RunEvidence) -> list[GateResult]:
     """Return the outcome of every gate of a policy in its order, completeness last.
 
-    A metric without a value is ``no_data``, a slice of fewer cases than ``min_n`` inconclusive.
+    A gate on each value of a field (``category=*``) is judged for each value. A metric without a value is ``no_data``,
+    a slice of fewer cases than ``min_n`` inconclusive.
     """
-    gates = expand_gates(policy.selected_gates, evidence)
+    present = evidence.present()
+    gates = [gate._replace(slice=part) for gate in policy.selected_gates for part in expand_slice(gate.slice, present)]
     regression = [gate for gate in gates if gate.direction not in BOUNDS]
     margins = judge_regressions(regression, evidence, policy.statistics, policy.slices.min_n)
     results = []
@@ -260,14 +262,6 @@ def judge_all(policy: Policy, evidence: RunEvidence) -> list[GateResult]:
     counts, allowed = counted(evidence.completeness), policy.completeness
     gates = [Gate(f"completeness.{name}", "max", str(allowed[name])) for name in COMPLETENESS if name in allowed]
     return results + [judge(gate, counts[gate.name]) for gate in gates]
-
-
-def expand_gates(gates: Sequence[Gate], evidence: RunEvidence) -> list[Gate]:
-    """Return the gates, with those on each value of a field (``category=*``) repeated for each value."""
-    present, result = evidence.present(), []
-    for gate in gates:
-        result += [gate._replace(slice=part) for part in (expand_slice(gate.slice, present) if gate.slice else [""])]
-    return result
 
 
 def _unless_few(gate: GateResult) -> GateResult:
