@@ -24,6 +24,9 @@ REASONED = {
     "thoughts": "<|begin_of_thought|>{other}<|end_of_thought|>{answer}",
     "special tokens": "<|START_THINKING|>{other}<|END_THINKING|>{answer}",
     "channels": "<|channel|>analysis<|message|>{other}<|end|><|start|>assistant<|channel|>final<|message|>{answer}",
+    "channels with a token at the end": "<|channel|>analysis{other}<|channel|>final<|message|>{answer}<|return|>",
+    "tags around the answer": "<think>{other}</think>\n<answer>{answer}</answer>",
+    "an opening tag in the prompt, and tags around the answer": "{other}\n</think>\n<answer>\n{answer}\n</answer>",
     "channels without special tokens": "analysisThe user asks. {other}assistantfinal{answer}",
 }
 PLAIN = {
@@ -47,6 +50,7 @@ PLAIN = {
     "an element of HTML": "<p>It is <b>{answer}</b>.</p>",
     "words of channels": "The analysis says {answer}; assistantfinal is a token.",
     "empty reasoning": "<think>\n\n</think>\n\n{answer}",
+    "empty reasoning before an answer in tags": "<think>\n</think>\n<answer>{answer}</answer>",
     "empty reasoning that the prompt began": "</think>\n\n{answer}",
 }
 

@@ -32,10 +32,10 @@ _REASONING = (  # of a model, as its chat template marks it: to its end, or to t
     r"(?:<(think|thinking|thought|reasoning|seed:think)>.*?(?:</\1>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)"
     r"|◁think▷.*?(?:◁/think▷|\Z)|<\|begin_of_thought\|>.*?(?:<\|end_of_thought\|>|\Z)"
     r"|<\|START_THINKING\|>.*?(?:<\|END_THINKING\|>|\Z)|analysis(?=[A-Z]).*?assistantfinal"
-    r"|(?:<\|start\|>assistant)?<\|channel\|>analysis.*?(?:<\|channel\|>final<\|message\|>|\Z)))+\s*"
+    r"|(?:<\|start\|>assistant)?<\|channel\|>analysis.*?(?:<\|channel\|>final<\|message\|>|\Z)))+\s*(?:<answer>)?"
 )
 # Of reasoning that the prompt began: the tag follows a sentence or begins a line.
-_REASONING_END = r"(?:\A|(?<=[\n.!?…。！？])) ?</think>(?! [a-z])\s*"
+_REASONING_END = r"(?:\A|(?<=[\n.!?…。！？])) ?</think>(?! [a-z])\s*(?:<answer>)?"
 _BRACKETED = r"\[([^\[\]]{1,1000})\]"
 _SEPARATORS = r"[,\s]+"
 
@@ -422,15 +422,14 @@ class _MissingTrace(Trace):
 
 
 def without_reasoning(text: str) -> str:
-    """Return an answer without the reasoning of a model before it; '' if the reasoning does not end."""
+    """Return an answer without the reasoning of a model before it and tags around it; '' if reasoning has no end."""
     if "<" not in text and not text.lstrip().startswith(("[THINK]", "◁think", "analysis")):
         return text
-    if reasoning := re.match(_REASONING, text):
-        return text[reasoning.end() :]
-    end = re.search(_REASONING_END, text) if "</think>" in text else None
-    if end is None or "<think" in (before := text[: end.start()]) or before.count("```") % 2:  # in a block of code
-        return text
-    return text[end.end() :]
+    end = re.match(_REASONING, text)
+    if end is None and "</think>" in text and (end := re.search(_REASONING_END, text)):
+        before = text[: end.start()]
+        end = None if "<think" in before or before.count("```") % 2 else end  # in a block of code
+    return text[end.end() :].removesuffix("<|return|>").removesuffix("</answer>") if end else text
 
 
 def inline_citations(text: str) -> list[str] | None:

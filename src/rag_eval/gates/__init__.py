@@ -50,7 +50,7 @@ WHOLE_RUN_CHECKS = tuple(
 )
 """Checks of all cases together: a part of the questions may look degenerate by chance."""
 
-_ANSWER_TEXT = "without reasoning"
+_ANSWER_TEXT = "without reasoning and end tokens"
 """The part of an answer that metrics read if they depend on refusals, as part of their fingerprints."""
 
 _ERRORS = "hidden-answers ignored-reasoning copied-answers flags-everything partly-measured stale-traces other-gold"

@@ -36,7 +36,7 @@ _LONGEST_HIDDEN = 4_000  # characters of a text that is searched for hidden part
 _LONG_ANSWER = 10  # words; a shorter expected answer may be repeated by chance
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")  # as JSON writes letters
 _FACT = re.compile(r"\d+|(?<=[a-z,] )[A-Z][a-z]+")
-_THINK_TAGS = re.compile(r"</?think(?:ing)?>|\s")
+_THINK_TAGS = re.compile(r"</?think(?:ing)?>|<answer>|\s")
 _UNSEEN = "no reader sees it, such as in a comment of HTML or the reasoning of a model"
 _LEAST_POOL = 20  # honest systems also retrieve all of a shorter list
 _TURNOVER, _ONE_SIDED = 0.8, 0.1  # share of the baseline's ids, and of the gold's
@@ -113,7 +113,7 @@ def ignored_reasoning(answers: Sequence[Case], before: Iterable[Case], level: Le
 def _has_reasoning(case: Case) -> bool:
     """Return whether an answer follows reasoning other than an empty pair of tags."""
     recorded, claim = case.trace.recorded, case.trace.claim
-    return claim != recorded and bool(_THINK_TAGS.sub("", recorded[: len(recorded) - len(claim)]))
+    return claim != recorded and bool(_THINK_TAGS.sub("", recorded[: recorded.rfind(claim)]))
 
 
 def constant_answers(answers: Sequence[Case]) -> Iterator[Finding]:
