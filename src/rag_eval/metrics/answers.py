@@ -11,7 +11,7 @@ from rag_eval.cases import GOOD, Case, label
 from rag_eval.cases.ranking import matches, section_of, sections_of
 from rag_eval.metrics._metric import metric
 from rag_eval.stats.tally import Ratio
-from rag_eval.textual.tokens import content_words, passage
+from rag_eval.textual.tokens import content_words, tokens
 
 refusal_metric = partial(metric, group="refusals")
 citation_metric = partial(metric, group="citations")
@@ -154,11 +154,11 @@ def citation_validity(case: Case) -> Ratio | None:
 )
 def citation_support(case: Case) -> Ratio | None:
     """Share of an answer's citations whose chunk contains at least half of the claim's content words. Content words are tokens except stop words. An answer without content words is left out."""  # noqa: E501
-    words = content_words(case.claim) if _cites(case) else None
-    if not words or not case.chunk_texts:
+    texts = case.texts_by_id if _cites(case) else None
+    words = content_words(case.claim) if texts else None
+    if not texts or not words:
         return None
-    texts = [chunk.text for chunk in case.cited_chunks if chunk.text is not None]
-    shared = [len(words & passage(text).distinct) for text in texts]
+    shared = [len(words.intersection(tokens(texts[cite]))) for cite in case.cites if cite in texts]
     return sum([2 * count >= len(words) for count in shared]), len(case.cites)
 
 

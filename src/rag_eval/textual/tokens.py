@@ -103,7 +103,7 @@ def passage(text: str) -> Passage:
 
 def content_words(text: str) -> frozenset[str]:
     """Return the distinct tokens of ``text`` without :data:`STOP_WORDS`."""
-    return passage(text).distinct - STOP_WORDS
+    return frozenset(tokens(text)) - STOP_WORDS
 
 
 def holds_any(parts: Iterable[str], text: str) -> bool:
