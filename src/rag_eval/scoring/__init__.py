@@ -344,11 +344,9 @@ class Scorer:
 
     def intern(self, log: OutcomeLog) -> None:
         """Replace the outcomes in the log of another process by this scorer's equal ones, which need no memory."""
-        known: dict[int, CaseOutcome] = {}
         for run in log.runs.values():
-            for outcome in run.outcomes:
-                if id(outcome) not in known:
-                    known[id(outcome)] = self._cases.intern(outcome)
+            distinct = {id(outcome): outcome for outcome in run.outcomes}
+            known = {key: self._cases.intern(outcome) for key, outcome in distinct.items()}
             run.outcomes = [known[id(outcome)] for outcome in run.outcomes]
 
     def merge(self, log: OutcomeLog, lines_before: int) -> None:

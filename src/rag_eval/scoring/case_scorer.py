@@ -208,6 +208,8 @@ class CaseScorer(BaseCaseScorer):
 
     def intern(self, outcome: CaseOutcome) -> CaseOutcome:
         """Return the one object for all equal outcomes, or at least one with the one object for equal scores."""
+        if known := self._same.get(outcome):
+            return known  # type: ignore[no-any-return]
         outcome = outcome._replace(scores=_remember(self._same, outcome.scores, outcome.scores))
         return _remember(self._same, outcome, outcome)  # type: ignore[no-any-return]
 
