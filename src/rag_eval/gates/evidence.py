@@ -106,11 +106,12 @@ class GroupedCases:
     def totals(self, column: str) -> Counter[tuple[float, int]]:
         """Count the questions by the sum (to twelve decimals) and the number of their scores, if they have any."""
         shared, scores = self.scores(column)
-        groups: Counter[tuple[float, int]] = Counter()
-        for unit, questions in self._units[shared].items():
-            known: list[Any] = [score for score in map(scores.__getitem__, unit) if score is not None]
-            if known:
-                groups[round(fsum(known), DECIMALS), len(known)] += questions
+        units, groups = self._units[shared], Counter[tuple[float, int]]()
+        known: Any = [[score for index in unit if (score := scores[index]) is not None] for unit in units]
+        exact = weighted_counts(list(zip(map(fsum, known), map(len, known), strict=True)), units.values())
+        for (total, size), questions in exact.items():
+            if size:
+                groups[round(total, DECIMALS), size] += questions
         return groups
 
     def runs(self, column: str) -> list[tuple[int, float, float]]:
