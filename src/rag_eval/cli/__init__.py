@@ -40,7 +40,7 @@ def _run(arguments: list[str]) -> int:
         return PASSED
     from rag_eval.cli.parser import GROUPS, build_parser, find_command
 
-    parser = build_parser(filled=False)
+    parser = build_parser(arguments[0] if arguments else "")
     if not arguments or (len(arguments) == 1 and arguments[0] in GROUPS):
         with suppress(SystemExit):
             parser.parse_args([*arguments, "--help"])

@@ -228,7 +228,7 @@ def _import(args: argparse.Namespace) -> list[str]:
     try:
         for out, name in parts.items():
             options = [f"--unanswerable={text}" for text in args.unanswerable] if out == _GOLD else _citing(args)
-            run_import(build_parser().parse_args(["import", name, path, *options, "--out", out, "--force"]))
+            run_import(build_parser("import").parse_args(["import", name, path, *options, "--out", out, "--force"]))
         bare, golds = {"qid", "question", "answerable"}, api.load_gold(_GOLD)
         expects_one = any(not item["answerable"] or any(map(item.get, item.keys() - bare)) for item in golds)
         refuse((not expects_one, no_gold))

@@ -119,19 +119,19 @@ def find_command(name: str, nested: str | None = None) -> Command:
     return Command(description, examples, add_arguments, run)
 
 
-def build_parser(*, filled: bool = True) -> Parser:
-    """Return the parser of all commands; without ``filled``, a command gets its options when it is called.
+def build_parser(first: str | None = None) -> Parser:
+    """Return the parser of all commands; with the ``first`` argument, only of that command if it is one.
 
-    That saves the modules of all other commands at start-up.
+    A command then gets its options when it is called, which saves the modules of all other commands at start-up.
     """
     about = "Fail a pull request that makes the answers of a RAG system worse. Deterministic, without LLM calls."
     parser = Parser("rag-eval", description=about, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"rag-eval {__version__}")
     # With prog given, argparse formats no usage text to find it out.
     commands = parser.add_subparsers(prog="rag-eval", dest="command", metavar="COMMAND", required=True)
-    for name, text in COMMANDS.items():
-        sub = commands.add_parser(name, help=text, command=name)
-        if filled:
+    for name in [first] if first in COMMANDS else COMMANDS:
+        sub = commands.add_parser(name, help=COMMANDS[name], command=name)
+        if first is None:
             sub.fill(nested=True)
     return parser
 
