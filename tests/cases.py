@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from rag_eval.contract import Judge, parse_reply, verdict_hash
 from seams import Case, Gold, Grounding, Safety, Settings, Trace
 
@@ -30,7 +32,7 @@ def make_case(gold, trace, settings=None):
 
 def in_full(card):
     """A scorecard that can be compared: its cases as a list."""
-    return card._replace(cases=list(card.cases))
+    return replace(card, cases=list(card.cases))
 
 
 def subject(row):
@@ -43,7 +45,7 @@ def subject(row):
     if reply is None or case.judged_input is None:
         return case
     verdicts = {verdict_hash(Judge(), case.judged_input): parse_reply(json.dumps(reply))}
-    return make_case(row["gold"], row["trace"], case.settings._replace(verdicts=verdicts))
+    return make_case(row["gold"], row["trace"], replace(case.settings, verdicts=verdicts))
 
 
 def settings_of(stated):

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from rag_eval.readers.source import DEFAULTS
 from seams import ProblemCollector, Reader
 
@@ -45,7 +47,7 @@ def jsonl(*rows):
 
 
 def reader(root=None, **limits):
-    return Reader(ProblemCollector(), DEFAULTS._replace(**limits), root)
+    return Reader(ProblemCollector(), replace(DEFAULTS, **limits), root)
 
 
 def put(folder, data, name="data.jsonl"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import asdict
+
 from rag_eval.contract import SCORES, Grounding
 from rag_eval.gates import QUALITY, SPENDING, TESTS, WEIGHTS
 from rag_eval.gold.signoff_identity import LEVELS
@@ -485,7 +487,7 @@ def _settings() -> dict[str, Any]:
         "limits": {
             "type": "object",
             "description": "Limits of reading; larger inputs are refused.",
-            "examples": [DEFAULTS._asdict()],
+            "examples": [asdict(DEFAULTS)],
             "additionalProperties": False,
             "properties": {
                 name: {
@@ -495,7 +497,7 @@ def _settings() -> dict[str, Any]:
                     "description": _LIMITS[name],
                     "examples": [value],
                 }
-                for name, value in DEFAULTS._asdict().items()
+                for name, value in asdict(DEFAULTS).items()
             },
         },
     }

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from rag_eval.api import Report
@@ -80,7 +81,7 @@ class GatesFile(pytest.File):
         from rag_eval.rendering.gates_table import format_bound, reason
 
         self.config.stash[_COLLECTED] = True
-        report = _scored(_options(self.config)._replace(gates=os.path.relpath(self.path)))
+        report = _scored(replace(_options(self.config), gates=os.path.relpath(self.path)))
         for gate in report.gates:
             why = "" if gate.outcome == "passed" else reason(report, gate)
             name = f"{PLAIN.gate(gate)} {format_bound(gate)}"

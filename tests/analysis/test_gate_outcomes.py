@@ -80,7 +80,7 @@ def test_a_value_without_an_interval_is_judged_by_itself_and_again_the_same(thre
 @given(st.integers(0, 40), st.integers(1, 40), st.sampled_from(["0.5", "0.80", "0.9"]))
 def test_an_interval_never_contradicts_the_value(hits, n, threshold):
     after, gate = bits(min(hits, n), n), Gate("precision", "min", threshold)
-    plain, sure = outcome(gate, after), outcome(gate._replace(confidence="0.95"), after)
+    plain, sure = outcome(gate, after), outcome(replace(gate, confidence="0.95"), after)
     assert sure in (plain, "inconclusive")
 
 
@@ -100,7 +100,7 @@ def test_cases_that_are_all_alike_give_a_rate_no_certainty(n, all_right):
 @given(st.integers(0, 30), st.sampled_from(["0.5", "0.9"]))
 def test_what_is_settled_at_a_high_confidence_is_settled_at_a_low_one(hits, threshold):
     after, gate = bits(hits, 30), Gate("precision", "min", threshold)
-    sure, easy = (outcome(gate._replace(confidence=level), after) for level in ("0.99", "0.80"))
+    sure, easy = (outcome(replace(gate, confidence=level), after) for level in ("0.99", "0.80"))
     assert sure in (easy, "inconclusive")
 
 
@@ -181,7 +181,7 @@ def test_judged_again_everything_comes_out_the_same(policy, after, before):
     now = evidence(after, before)
     result = judge_all(policy, now)
     assert [rejudge_gate(item, evidence(after)) for item in result] == result
-    both = merge_gates(result, judge_all(policy._replace(gates=GATES[:1]), now))
+    both = merge_gates(result, judge_all(replace(policy, gates=GATES[:1]), now))
     assert [rejudge_gate(item, evidence(after)) for item in both] == both
 
 

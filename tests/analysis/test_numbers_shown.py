@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rag_eval.analysis.judging import judge_bound
 from rag_eval.gates import Comparison, GateResult
@@ -50,7 +51,7 @@ def bounds(draw):
     start, step = draw(st.sampled_from([float(number), low, high])), draw(st.integers(-2, 2))
     text = f"{max(round(Decimal(repr(start)), draw(st.integers(1, 6))) + Decimal(step) / 10_000, Decimal(0)):f}"
     gate = Gate("precision", draw(st.sampled_from(["min", "max"])), text)
-    gate = gate._replace(confidence=draw(st.sampled_from(["", "0.95"])))
+    gate = replace(gate, confidence=draw(st.sampled_from(["", "0.95"])))
     ends = [draw(st.sampled_from([end, end, end, None])) for end in (low, high)]
     return judge_bound(gate, Held(Value(number, n), *ends))
 

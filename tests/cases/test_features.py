@@ -70,7 +70,8 @@ def outcome(gold, row, terms, columns=COLUMNS):
 def found(scorer, gold, row):
     trace = Trace.from_row(row, gold.qid, 1)
     result = scorer.score(gold, trace, bool(scorer.suspects([trace])))
-    return dict(zip(scorer.columns, (*result.scores, *result.case_scores), strict=True)), *result[1:4]
+    scores = dict(zip(scorer.columns, (*result.scores, *result.case_scores), strict=True))
+    return scores, result.label, result.coarse_label, result.level
 
 
 @examples(200)

@@ -48,7 +48,7 @@ class Bytes:
 def work_on(golds, asked=None, **limits):
     part = golds if asked is None else asked
     scorer = metric_scorer(part, MEASURES, Settings(), golds)
-    return Work(scorer, QuestionIndex(golds), DEFAULTS._replace(**limits), is_complete=True)
+    return Work(scorer, QuestionIndex(golds), replace(DEFAULTS, **limits), is_complete=True)
 
 
 def reference(golds):

@@ -5,6 +5,7 @@ import signal
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from rag_eval import api
 from rag_eval.engines import dask_engine
@@ -146,7 +147,7 @@ def test_a_url_without_the_engine_says_what_to_do():
 
 
 def test_no_url_leads_out_of_a_workspace(tmp_path):
-    result = reader(str(tmp_path))._replace(urls=True)
+    result = replace(reader(str(tmp_path)), urls=True)
     assert not result.open("memory://bucket/trace.jsonl").is_open
     assert "is a URL" in result.ledger.problems[0].message
 

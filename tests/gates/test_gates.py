@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from depth import examples
 from rag_eval.gates import REFERENCE_GATES, verdict
@@ -77,7 +78,7 @@ def test_no_gates_give_no_failure():
 
 
 def test_the_defaults_are_those_of_the_reference_scorer():
-    assert [gate[:3] for gate in REFERENCE_GATES] == [
+    assert [astuple(gate)[:3] for gate in REFERENCE_GATES] == [
         ("precision", "min", "0.80"),
         ("chr", "min", "0.75"),
         ("under_refusal", "max", "0.05"),

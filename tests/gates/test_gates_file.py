@@ -3,6 +3,7 @@ import re
 from decimal import Decimal
 
 import pytest
+from msgspec.structs import astuple
 
 from rag_eval.gates import REFERENCE_GATES
 from rag_eval.readers.source import MIB
@@ -110,7 +111,7 @@ def test_the_example_above_holds_every_key_of_the_schema():
 
 
 def test_gates_keep_direction_severity_and_line():
-    assert [tuple(gate) for gate in accepted(FULL).gates if gate.line < 20] == [
+    assert [astuple(gate) for gate in accepted(FULL).gates if gate.line < 20] == [
         ("precision", "min", "0.80", "error", "fail", 17, "", "", ""),
         ("over_refusal", "max", "0.1", "warning", "fail", 18, "", "", ""),
         ("recall_all@5", "min", "1", "error", "skip", 19, "", "", ""),
@@ -118,14 +119,14 @@ def test_gates_keep_direction_severity_and_line():
 
 
 def test_a_bound_and_a_margin_are_two_gates_and_each_takes_what_is_its_own():
-    assert [tuple(gate) for gate in accepted(FULL).gates if gate.line == 20] == [
+    assert [astuple(gate) for gate in accepted(FULL).gates if gate.line == 20] == [
         ("chr", "min", "0.75", "error", "fail", 20, "", "0.90", ""),
         ("chr", "max_drop", "0.02", "error", "fail", 20, "", "", "none"),
     ]
 
 
 def test_gates_on_slices_come_last_with_their_slice():
-    assert [tuple(gate) for gate in accepted(FULL).gates if gate.slice] == [
+    assert [astuple(gate) for gate in accepted(FULL).gates if gate.slice] == [
         ("under_refusal", "max_rise", "0.050", "error", "fail", 25, "category=*", "", ""),
         ("mrr", "min", "0.5", "error", "fail", 26, "meta.vault=a/b", "", ""),
     ]

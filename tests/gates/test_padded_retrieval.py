@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from cases import gold_row, write_rows
 from seams import ExecutionOptions, score_files
@@ -106,7 +107,7 @@ def test_every_run_of_several_counts(tmp_path):
 @pytest.mark.parametrize("name", [*LISTS, *HONEST])
 def test_the_sample_of_a_large_file_is_the_same_with_several_processes(tmp_path, name):
     def findings(jobs):
-        lists, execution = {**LISTS, **HONEST}[name], ONE_PROCESS._replace(jobs=jobs)
+        lists, execution = {**LISTS, **HONEST}[name], replace(ONE_PROCESS, jobs=jobs)
         many = {"questions": 3000, "note": "x" * 1500}
         return scored(tmp_path, lambda number: lists(number % 20), "recall@40", **many, execution=execution)
 

@@ -133,13 +133,13 @@ def test_a_significant_drop_within_the_margin_passes():
 
 @pytest.mark.parametrize(("gate", "chance"), [("none", "regression"), ("", "none")])
 def test_without_a_test_the_margin_alone_decides(gate, chance):
-    result = one("precision", turned(3, 0, 97), DROP._replace(test=gate), test=chance)
+    result = one("precision", turned(3, 0, 97), replace(DROP, test=gate), test=chance)
     assert (result.outcome, result.comparison.p, result.comparison.adjusted) == ("failed", None, None)
-    assert one("precision", turned(2, 0, 98), DROP._replace(test=gate), test=chance).outcome == "passed"
+    assert one("precision", turned(2, 0, 98), replace(DROP, test=gate), test=chance).outcome == "passed"
 
 
 def test_a_gate_may_ask_for_the_test_that_the_rest_goes_without():
-    result = one("precision", turned(3, 0, 97), DROP._replace(test="regression"), test="none")
+    result = one("precision", turned(3, 0, 97), replace(DROP, test="regression"), test="none")
     assert (result.outcome, result.comparison.p) == ("inconclusive", 1 / 8)
 
 
@@ -178,7 +178,7 @@ def test_alpha_is_the_level(alpha, outcome):
 def test_where_nothing_can_be_compared_the_gate_fails_and_says_why(why, before, contracts):
     (result,) = judged(questions("precision", [1]), before, DROP, contracts=contracts)
     assert (result.outcome, result.blocks, result.why, result.comparison) == ("no_data", True, why, None)
-    (skipped,) = judged(questions("precision", [1]), before, DROP._replace(when_no_data="skip"), contracts=contracts)
+    (skipped,) = judged(questions("precision", [1]), before, replace(DROP, when_no_data="skip"), contracts=contracts)
     assert not skipped.blocks
 
 
@@ -302,7 +302,7 @@ def columns(names, score, n):
 def test_copies_of_a_gate_are_one_test():
     pairs = turned(6, 0, 94)
     before, after = (questions("precision", side) for side in zip(*pairs, strict=True))
-    result = judged(after, before, *[DROP._replace(line=line) for line in range(10)])
+    result = judged(after, before, *[replace(DROP, line=line) for line in range(10)])
     assert {(item.comparison.p, item.comparison.adjusted, item.outcome) for item in result} == {
         (1 / 64, 1 / 64, "failed")
     }
@@ -344,7 +344,7 @@ def test_an_interval_leaves_out_0_exactly_if_the_exact_test_is_significant_on_th
     [("passed", 0, 0, 300), ("failed", 0, 0, 30), ("failed", 2, 2, 96), ("passed", 2, 2, 996), ("failed", 60, 2, 938)],
 )
 def test_non_inferiority_passes_only_if_the_drop_is_ruled_out(outcome, worse, better, same):
-    result = one("precision", turned(worse, better, same), DROP._replace(test="non_inferiority"))
+    result = one("precision", turned(worse, better, same), replace(DROP, test="non_inferiority"))
     assert result.outcome == outcome
     assert (result.comparison.high <= 0.02) == (outcome == "passed")
     assert (result.comparison.test, result.comparison.p, result.blocks) == (
@@ -383,7 +383,7 @@ def test_what_never_moved_is_taken_for_a_rate_at_its_worst():
 def test_among_very_many_tests_a_guardrail_that_is_turned_round_still_fails():
     rows = [((0.9, True), (0.1, True)), ((0.1, False), (0.9, False))] * 30
     slices = [f"category=c{n}" for n in range(20)]
-    gates = [Gate("injection_auc", "max_drop", "0.05"), *[DROP._replace(slice=name) for name in slices]]
+    gates = [Gate("injection_auc", "max_drop", "0.05"), *[replace(DROP, slice=name) for name in slices]]
     column = measure("injection_auc").column
     before, after = (
         [

@@ -9,6 +9,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cases import gold_row, trace_row, write_rows
 from rag_eval.gates.selection import FIELDS, expand_slice, is_field, is_slice, slices_of
@@ -137,11 +138,11 @@ def test_a_slice_that_only_the_baseline_has_is_emptied_and_fails():
     )
 
 
-@pytest.mark.parametrize("gate", [EACH, EACH._replace(slice="category=c")])
+@pytest.mark.parametrize("gate", [EACH, replace(EACH, slice="category=c")])
 def test_a_slice_that_nothing_is_in_fails_unless_that_is_to_be_skipped(gate):
     after = [question("Q1", precision=1)]
     assert [(item.outcome, item.blocks) for item in judged(after, gate)] == [("no_data", True)]
-    assert [item.blocks for item in judged(after, gate._replace(when_no_data="skip"))] == [False]
+    assert [item.blocks for item in judged(after, replace(gate, when_no_data="skip"))] == [False]
 
 
 def test_a_metric_that_applies_to_no_case_of_a_slice_has_no_data_for_another_reason():

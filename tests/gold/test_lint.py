@@ -10,6 +10,7 @@ from itertools import chain
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cases import ROOT, gold_row, make_case, trace_row
 from depth import examples
@@ -374,7 +375,7 @@ def test_gates_without_items_are_named_unless_they_may_be_skipped():
     assert sorted(code.message.split()[2] for code in codes) == ["attribution_hit", "containment", "under_refusal"]
     support = {"supports": [{"rel_path": "a.md", "heading_path": ""}], "expected_answer": "30 days"}
     assert found("gate-without-items", *mixed(3, 1, **support), gates=gates) == []
-    assert found("gate-without-items", *mixed(3, 0), gates=[gate._replace(when_no_data="skip") for gate in gates]) == []
+    assert found("gate-without-items", *mixed(3, 0), gates=[replace(gate, when_no_data="skip") for gate in gates]) == []
 
 
 def test_no_metric_is_said_to_have_no_items_where_a_run_could_give_it_some():
@@ -473,7 +474,7 @@ def packaged(trace):
 @pytest.mark.parametrize("trace", ["good.jsonl", "bad.jsonl"])
 def test_the_packaged_example_is_clean_but_for_its_size(trace):
     golds, policy, seen = packaged(trace)
-    assert lint(GoldSample(golds, policy._replace(gates=()), seen)) == []
+    assert lint(GoldSample(golds, replace(policy, gates=()), seen)) == []
     (finding,) = lint(GoldSample(golds, policy, seen))
     assert (finding.code, "applies to 4 items:" in finding.message) == ("gate-coarse", True)
 

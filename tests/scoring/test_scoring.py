@@ -56,14 +56,15 @@ def test_a_trace_without_a_gold_item_is_counted_and_not_scored():
 def test_a_missing_trace_is_scored_as_an_empty_answer():
     found = card(*ALL[:2])
     gold, run, outcome, _ = list(found.cases)[2]
-    assert (gold.qid, run, outcome[:2]) == ("Q3", None, ((False,), "MISSING"))
+    assert (gold.qid, run, outcome.scores, outcome.label) == ("Q3", None, (False,), "MISSING")
     assert found.completeness == Completeness(3, 2, 1, 0, 0, 0)
 
 
 def test_an_error_without_an_answer_is_counted_and_scored_as_wrong():
     failed = Trace.from_row(trace_row(error="down"), "Q3", 3)
     found = card(*ALL[:2], failed)
-    assert list(found.cases)[2][2][:2] == ((False,), "ERROR")
+    outcome = list(found.cases)[2][2]
+    assert (outcome.scores, outcome.label) == ((False,), "ERROR")
     assert found.completeness == Completeness(3, 3, 0, 0, 0, 1)
 
 

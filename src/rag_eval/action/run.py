@@ -13,6 +13,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from rag_eval import api
 from rag_eval.action.base_commit import ApiHistory, GitHistory, authority, head_of, last_commit, people_of
 from rag_eval.action.runner import (
@@ -183,7 +185,7 @@ def judge(run: ActionRun) -> ActionOutcome:
     below = inputs.working_directory.strip("/")
     gates = inputs.gates or usual_gates(below, runner.workspace)
     options = Options(inputs.gold, inputs.trace, gates, inputs.k, runner.workspace, below, inputs.baseline)
-    options = options._replace(is_discovered=not inputs.gates)
+    options = replace(options, is_discovered=not inputs.gates)
     report = api.run(options, _authority(run))._replace(ci=runner.ci)
     _log(render(report, "table", verbose=True))
     workspace, folder = real_path(runner.workspace), report_folder(inputs, runner)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from rag_eval.analysis.baseline import Compared, Effect, Flip
 from rag_eval.analysis.diagnosis import Diagnosis
 from rag_eval.analysis.gold_impact import GateTurn, GoldChange
@@ -159,7 +162,7 @@ def run_date(report: Report) -> str:
     return next((date for date in dates if isinstance(date, str)), "")
 
 
-class Earlier(NamedTuple):
+class Earlier(Struct, frozen=True):
     """The baseline as it was recorded, and its cases under the gold in use if its traces could be scored again.
 
     ``file`` says where it was read, without the counts.
@@ -187,10 +190,10 @@ class Earlier(NamedTuple):
         recorded = self.recorded._replace(questions=questions, metrics=run_metrics)
         if self.questions is not self.recorded.questions:  # the baseline was scored again
             questions = QuestionList(case for case in self.questions if case.qid not in qids)
-        return self._replace(recorded=recorded, questions=questions)
+        return replace(self, recorded=recorded, questions=questions)
 
 
-class Context(NamedTuple):
+class Context(Struct, frozen=True):
     """Facts about a run other than its scores.
 
     ``about`` is the content of run.json, ``fields`` the gold fields of slices, ``policies`` those whose integrity

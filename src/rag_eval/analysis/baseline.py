@@ -164,7 +164,7 @@ def changed_since(gates: Iterable[GateResult], policy: Policy, now: RunEvidence)
     if not changed or now.baseline is None:
         return
     same = [replace(case, content_hash=hashes.get(case.qid, "")) for case in before]
-    earlier = now.baseline._replace(questions=same)
+    earlier = replace(now.baseline, questions=same)
     whole = RunEvidence(now.questions, now.metrics, now.completeness, now.contracts, earlier, now.cluster)
     again = judge_regressions([gate.gate for gate in margins], whole, policy.statistics, policy.slices.min_n)
     pairs = [(old, new) for old, new in zip(margins, again, strict=True) if old.unclear or not old.broken]

@@ -8,6 +8,9 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from rag_eval.cases import ABSENT
 from rag_eval.common.escaping import quantity
 from rag_eval.errors import Finding
@@ -86,7 +89,7 @@ def diagnose(
     figures = _Figures(values, {**defaults, **limits}, k, recall, labels, rows, refusal_fix, limits.keys())
     if unmatched is None:
         return [cause for rule in RULES for cause in rule(figures)]
-    figures = figures._replace(labels={**labels, "OVER_REFUSAL_NOT_RETRIEVED": 0})
+    figures = replace(figures, labels={**labels, "OVER_REFUSAL_NOT_RETRIEVED": 0})
     cause = "Chunk ids: the gold and the traces use different ids for chunks."
     causes = [item for rule in RULES if rule not in _BY_IDS for item in rule(figures)]
     return [*causes, Diagnosis(cause, unmatched.message, unmatched.fix)]
@@ -103,7 +106,7 @@ def limits_of(gates: Iterable[GateResult]) -> dict[str, float]:
     return limits
 
 
-class _Figures(NamedTuple):
+class _Figures(Struct, frozen=True):
     """The values of a run with their limits, the name of its recall, and its labels and extra traces with counts.
 
     ``gated`` are the metrics whose limit is that of a gate.

@@ -8,6 +8,8 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
+from msgspec.structs import replace
+
 from rag_eval import __version__
 from rag_eval.analysis import Context, Earlier, Report, SliceResult, baseline, has_answers
 from rag_eval.analysis.baseline import Compared, gold_counts
@@ -64,7 +66,7 @@ def judged_as_search(card: Scorecard, policy: Policy, context: Context) -> Score
     if context.earlier and has_answers(context.earlier.questions):
         return card
     measures = tuple(measure for measure in card.measures if not judges_answers(measure.metric))
-    return card._replace(measures=measures, cases=card.cases.of_search())
+    return replace(card, measures=measures, cases=card.cases.of_search())
 
 
 def build_report(
@@ -146,9 +148,9 @@ def rejudge(report: Report, policy: Policy, before: Earlier | None = None) -> Re
     """
     alone = report._replace(gates_file=policy.file, base=None, policy_changes=(), gate_turns=())
     if report.statistics.cluster == "conversation" and not policy.statistics.cluster:
-        policy = policy._replace(statistics=policy.statistics._replace(cluster="conversation"))
+        policy = replace(policy, statistics=replace(policy.statistics, cluster="conversation"))
     if report.scope is not None:
-        policy = policy._replace(perspectives=report.scope.perspectives, suite=report.scope.suite)
+        policy = replace(policy, perspectives=report.scope.perspectives, suite=report.scope.suite)
         alone = alone._replace(scope=scope_of([policy], report.scope.questions, report.scope.of))
     return _judged(alone, policy, before, evidence(alone, before, policy.statistics.cluster))
 
@@ -251,7 +253,7 @@ def judge_all(policy: Policy, evidence: RunEvidence) -> list[GateResult]:
     a slice of fewer cases than ``min_n`` inconclusive.
     """
     present = evidence.present()
-    gates = [gate._replace(slice=part) for gate in policy.selected_gates for part in expand_slice(gate.slice, present)]
+    gates = [replace(gate, slice=part) for gate in policy.selected_gates for part in expand_slice(gate.slice, present)]
     regression = [gate for gate in gates if gate.direction not in BOUNDS]
     margins = judge_regressions(regression, evidence, policy.statistics, policy.slices.min_n)
     results = []

@@ -11,6 +11,9 @@ from decimal import Decimal
 from operator import gt, lt
 from typing import Any, Literal, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Limits, Settings
 from rag_eval.gates import COMPLETENESS, LEVELS, MARGINS, REFERENCE_GATES, GateResult, Slices, Statistics
 
@@ -32,7 +35,7 @@ class PolicyChange(NamedTuple):
     lets_through: tuple[str, ...] = ()
 
 
-class PolicyEffects(NamedTuple):
+class PolicyEffects(Struct, frozen=True):
     """The results of this run under either policy, to show what a change would let through.
 
     ``base`` are the base branch's gates over the values as the base branch defines them, ``redefined`` the same gates
@@ -176,12 +179,12 @@ def _complete(stated: Mapping[str, Any]) -> dict[str, Any]:
         "k": Settings().k,
         "version": 1,
         **stated,
-        "limits": {**Limits()._asdict(), **stated.get("limits", {})},
+        "limits": {**asdict(Limits()), **stated.get("limits", {})},
         "gates": with_defaults(gates),
         "refusal": {"token": Settings().token, "phrases": [], "builtin": False, **stated.get("refusal", {})},
         "completeness": {**dict.fromkeys(COMPLETENESS, 0), **stated.get("completeness", {})},
         "integrity": {**LEVELS, **levels},
-        "statistics": {**Statistics()._asdict(), "alpha": Decimal(Statistics().alpha), **stated.get("statistics", {})},
+        "statistics": {**asdict(Statistics()), "alpha": Decimal(Statistics().alpha), **stated.get("statistics", {})},
     }
     if "slices" in stated:
         sliced = {part: with_defaults(gates) for part, gates in stated["slices"].get("gates", {}).items()}

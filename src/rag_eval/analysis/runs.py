@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil, fsum
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from rag_eval import __version__
 from rag_eval.analysis.baseline import Flip, flips, gold_counts
 from rag_eval.cases import GOOD
@@ -177,7 +179,7 @@ def front(scoring: Scoring, metrics: Mapping[str, ValuesByRun], spending: Mappin
     latency. A dimension in which some run has no value is left out.
     """
     named = {name: weight for name, weight in scoring.weights.items() if name in QUALITY}
-    scores = weighted(scoring._replace(weights=named), metrics, {}).scores
+    scores = weighted(replace(scoring, weights=named), metrics, {}).scores
     quality = "weighted score without cost and latency" if scores else "precision"
     scores = scores or _whole(metrics.get("precision", ()))
     if scores is None:

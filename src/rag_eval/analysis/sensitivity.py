@@ -11,7 +11,8 @@ from fractions import Fraction
 from math import ceil
 from typing import Any, NamedTuple
 
-from msgspec import structs
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from rag_eval.analysis import Context, Earlier, Report
 from rag_eval.analysis.baseline import Compared
@@ -189,7 +190,7 @@ def _rearranged(sample: TraceSample, arrange: Callable[[Sequence[str]], list[str
         if row.get("retrieved_ids") is None:
             row["retrieved_ids"] = list(trace.retrieved)
         if row.get("chunks") is None and trace.chunks is not None:
-            chunks = map(structs.asdict, trace.chunks)
+            chunks = map(asdict, trace.chunks)
             row["chunks"] = [{name: value for name, value in chunk.items() if value is not None} for chunk in chunks]
         row["retrievals"] = [
             {**{name: value for name, value in stated.items() if name != "chunks"}, "ids": list(retrieval.retrieved)}
@@ -297,7 +298,7 @@ class Probe(NamedTuple):
         return [gate for gate in self.gates if gate not in awake]
 
 
-class Setup(NamedTuple):
+class Setup(Struct, frozen=True):
     """Everything that a run is evaluated by except its traces. ``context`` has the baseline if there is one."""
 
     golds: Mapping[str, Gold]
@@ -334,7 +335,7 @@ def probe(setup: Setup, samples: Sequence[TraceSample], report: Report, rates: S
     if result.exit_code:
         return result
     if not earlier:
-        setup = setup._replace(context=setup.context._replace(earlier=itself(report)))
+        setup = replace(setup, context=replace(setup.context, earlier=itself(report)))
     return result._replace(kinds=tuple(_probed(kind, setup, samples, whole, rates) for kind in KINDS))
 
 
@@ -345,7 +346,7 @@ def itself(report: Report) -> Earlier:
 
 def rerun_unperturbed(setup: Setup, samples: Sequence[TraceSample], original: Report) -> Report:
     """Return the A/A run: the same traces, scored again like perturbed ones, with the run's report as the baseline."""
-    again = setup._replace(context=setup.context._replace(earlier=itself(original)))
+    again = replace(setup, context=replace(setup.context, earlier=itself(original)))
     [(_, report)] = reports_by_rate(again, samples, [], original.completeness, ["0"])
     return report
 
@@ -394,7 +395,7 @@ def reports_by_rate(
         scorer.add_traces(perturbed[max(done, 0) : cases])
         done, card = cases, scorer.close()
         counted = card.completeness._replace(duplicate=as_read.duplicate, unknown=as_read.unknown)
-        card = card._replace(completeness=counted)
+        card = replace(card, completeness=counted)
         yield Rate(percent, cases), build_report(card, setup.golds, setup.policy, setup.context)
 
 

@@ -259,7 +259,7 @@ class Case:
         if gold.citations or gold.relevance_grades:
             ranking = rank_ids("chunk", gold.citations, gold.relevance_grades, retrieved, terms)
             if gold.support_groups:
-                return ranking._replace(complete_at=rank_supports(gold, self._units).complete_at)
+                return replace(ranking, complete_at=rank_supports(gold, self._units).complete_at)
             return ranking
         if gold.supports:
             return rank_supports(gold, self._units)

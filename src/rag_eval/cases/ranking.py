@@ -6,7 +6,9 @@ import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_eval.contract import Chunk, Gold, Relevance, Support
 from rag_eval.textual.tokens import heading_parts
@@ -14,7 +16,7 @@ from rag_eval.textual.tokens import heading_parts
 _RANKS = range(1, sys.maxsize)
 
 
-class Ranking(NamedTuple):
+class Ranking(Struct, frozen=True):
     """The ranks of relevant units among those retrieved; ranks count from 1.
 
     ``relevant`` is the number of relevant units (chunks, supports or documents, by ``level``), ``first_ranks`` are the
@@ -123,7 +125,8 @@ def rank_ids(
     if not grades:
         return ranking
     rejected = frozenset(unit for unit, grade in grades.items() if grade < terms.relevant_from) - relevant
-    return ranking._replace(
+    return replace(
+        ranking,
         rejected=tuple(ranks_of(rejected, retrieved)),
         irrelevant=len(rejected),
         depth=len(retrieved),

@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from rag_eval.cases import Case
 from rag_eval.cli._shared import ask, file_bytes, option_words, person, print_lines, print_notes, refuse
@@ -144,7 +145,7 @@ def kind_of(trace: Trace, settings: Settings) -> str:
     if trace.error is not None or trace.ok is False or trace.timed_out:
         return "failed"
     gold = Gold("-", trace.q or trace.question, True, (), ())
-    case = Case(gold, trace, settings._replace(builtin=True))
+    case = Case(gold, trace, replace(settings, builtin=True))
     if case.refused:
         return "refused"
     support: Any = measure("claim_support").score(case)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import ValidationError, convert
+from msgspec.structs import replace
 
 from rag_eval.analysis import gold_impact
 from rag_eval.cases import GOOD
@@ -210,7 +211,7 @@ def case_effects(git: Git, states: GoldStates, gold: str, gates: str, trace: str
         reader, policy = open_policy(options, digests)
         if not os.path.exists(policy.trace):  # noqa: PTH110 - Path.exists raises for a name that is too long
             return
-        run = score_run(read_inputs(options, reader._replace(contents={policy.gold: new}), digests, [policy]))
+        run = score_run(read_inputs(options, replace(reader, contents={policy.gold: new}), digests, [policy]))
         after = run.report
         labels_after, labels_before, turns = gold_impact.labels(after.questions), {}, []
         with suppress(InputError):  # an old gold set that cannot be read flips nothing

@@ -8,6 +8,8 @@ import sys
 from collections import Counter
 from typing import Any
 
+from msgspec.structs import replace
+
 from rag_eval.analysis import Context
 from rag_eval.analysis.sensitivity import Setup, TraceSample, in_order, probe
 from rag_eval.cli._shared import INLINE_GATES, input_options, print_lines, print_notes, refuse, uncollected
@@ -55,7 +57,7 @@ def run_metrics(args: argparse.Namespace) -> int:
       rag-eval metrics --gold eval/gold.jsonl --trace runs/trace.jsonl --format json
     """
     perspectives = perspectives_of(args.perspective)
-    options = input_options(args)._replace(perspectives=perspectives)
+    options = replace(input_options(args), perspectives=perspectives)
     with uncollected():
         measured = _measured(options, is_required=bool(args.gold or args.trace))
     wanted = [metric for metric in METRICS.values() if metric.perspective in (perspectives or (metric.perspective,))]
@@ -237,7 +239,7 @@ def run_probe(args: argparse.Namespace) -> int:
       rag-eval probe --gates stricter.yml --format markdown
     """
     refuse(("=" in args.gates, INLINE_GATES))
-    options = input_options(args)._replace(baseline=args.baseline)
+    options = replace(input_options(args), baseline=args.baseline)
     with uncollected():
         inputs = load_inputs(options)
         policy, golds, scored = inputs.policy, inputs.golds, score_run(inputs)

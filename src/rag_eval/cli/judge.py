@@ -12,6 +12,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from rag_eval.cases import Case
 from rag_eval.cli._shared import file_bytes, input_options, print_notes, print_result, refuse_existing
 from rag_eval.cli.collect import add_pace, note_interruption, pace, progress
@@ -50,7 +52,7 @@ def _setup(args: argparse.Namespace) -> tuple[Policy, Prompt, Judge, list[Answer
     given = input_options(args)
     with checked_reader() as reader:
         policy = read_gates_policy(reader, given.gates)
-        reader = reader._replace(limits=Limits(**policy.limits), contents=given.contents)
+        reader = replace(reader, limits=Limits(**policy.limits), contents=given.contents)
         golds = read_gold(reader, given.gold or policy.gold)
         traces = paired_traces(reader, golds, given.trace or policy.trace)
         last = {(trace.run, trace.qid): trace for trace in traces if trace.qid in golds}

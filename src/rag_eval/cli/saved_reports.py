@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from rag_eval.analysis import Report
 from rag_eval.analysis.history import Point, flaky, gated_metrics, history, point
 from rag_eval.analysis.judging import rejudge, rejudge_same_gates
@@ -172,7 +174,7 @@ def run_gate(args: argparse.Namespace) -> int:
             judged = rejudge_same_gates(report)
         else:
             if report.scope:  # metric groups that were left out stay so
-                policy = policy._replace(perspectives=report.scope.perspectives)
+                policy = replace(policy, perspectives=report.scope.perspectives)
             lost = [gate.name for gate in policy.selected_gates if gate.name not in report.metrics]
             lines = [f"{args.report}: no value for {name}. To get it, score the run again" for name in lost]
             print_notes(*lines, quiet=args.quiet)

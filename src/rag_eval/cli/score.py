@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from rag_eval.cli._shared import INLINE_GATES, input_options, is_sample, print_notes, refuse, uncollected, write_report
 from rag_eval.cli.parser import Parser, names, whole
 from rag_eval.common.escaping import quantity
@@ -71,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
 def _score(args: argparse.Namespace) -> int:
     inline = args.gates if "=" in args.gates else ""
     named = input_options(args)
-    options = named._replace(
+    options = replace(
+        named,
         gates="" if inline else named.gates,
         baseline=args.baseline,
         execution=ExecutionOptions(args.engine, args.jobs, args.scheduler, watch=progress(quiet=args.quiet)),
@@ -85,7 +88,7 @@ def _score(args: argparse.Namespace) -> int:
     from rag_eval import api
     from rag_eval.gates.selection import gold_fields
 
-    options = options._replace(by=gold_fields(args.by) if args.by else ())
+    options = replace(options, by=gold_fields(args.by) if args.by else ())
     has_html = args.out or args.format == "html"
     refuse(
         (inline, INLINE_GATES),

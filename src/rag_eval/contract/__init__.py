@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from rag_eval.contract.records import Answer as Answer
 from rag_eval.contract.records import Attack as Attack
 from rag_eval.contract.records import Chunk as Chunk
@@ -67,7 +69,7 @@ OPTIONAL = {
 _WITHIN = "trace.chunks."
 
 
-class Limits(NamedTuple):
+class Limits(Struct, frozen=True):
     """Limits of reading, in MiB if no other unit is named; every limit is inclusive."""
 
     line_mib: int = 16  # one line of a JSONL file
@@ -111,7 +113,7 @@ class Judge(NamedTuple):
     rubric: str = ""
 
 
-class Verdict(NamedTuple):
+class Verdict(Struct, frozen=True):
     """The scores of one answer; None for a score that the judge could not give, such as groundedness without texts."""
 
     groundedness: int | None
@@ -121,7 +123,7 @@ class Verdict(NamedTuple):
     reason: str = ""
 
 
-class Settings(NamedTuple):
+class Settings(Struct, frozen=True):
     """Parameters of the metrics: the refusal token, refusal phrases, the k of the labels.
 
     ``prices`` are US dollars for a million tokens, by model and then by ``input`` and ``output``. ``builtin`` turns on

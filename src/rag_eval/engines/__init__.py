@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from rag_eval.common.progress import SILENT, Watch
 
@@ -10,7 +10,7 @@ ENGINES = {"process": "rag_eval.engines.file_scorer", "dask": "rag_eval.engines.
 """The modules of the engines, loaded on use. All give the same report, byte for byte."""
 
 
-class ExecutionOptions(NamedTuple):
+class ExecutionOptions(Struct, frozen=True):
     """The options that change only the duration of a run.
 
     ``engine`` is one of :data:`ENGINES`, ``jobs`` the number of processes (0: one for each core), ``scheduler`` the

@@ -16,6 +16,7 @@ from time import sleep
 from typing import Any, BinaryIO, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_eval.common.files import Digests
 from rag_eval.common.progress import Watched
@@ -201,7 +202,7 @@ def score_range(work: Work, path: str, file: File, lines: ByteRange, answered: S
     ``answered`` tells for each item whether a trace after the range answers it.
     """
     ledger, scorer = ProblemCollector(), work.scorer.empty_copy()
-    reader = Reader(ledger, work.limits._replace(lines=sys.maxsize))
+    reader = Reader(ledger, replace(work.limits, lines=sys.maxsize))
     try:
         source = RangeSource(path, reader, file, lines)
     except (OSError, Unreadable):

@@ -12,6 +12,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
+from msgspec import Struct, field
+from msgspec.structs import asdict
+
 from rag_eval.contract import DEFAULT_GOLD, DEFAULT_TRACE, Grounding, Judge, Relevance, Safety, Settings, Verdict
 from rag_eval.errors import Finding
 from rag_eval.metrics import Measure, Metric, measure
@@ -64,7 +67,7 @@ LEVELS: Mapping[str, str] = {
 """The default severity of each finding; ``integrity`` in eval-gates.yml may set another."""
 
 
-class Gate(NamedTuple):
+class Gate(Struct, frozen=True):
     """A threshold as it was written: ``direction`` is one of :data:`BOUNDS` or :data:`MARGINS`.
 
     ``slice`` is the part of the cases that is judged, empty for all. ``confidence`` is that of the interval for a
@@ -90,7 +93,7 @@ class Gate(NamedTuple):
 
     def judged(self, outcome: Outcome, value: float | None, n: int, exact: str | None = None) -> GateResult:
         """Return the gate with its outcome."""
-        return GateResult(**self._asdict(), outcome=outcome, value=value, exact=exact, n=n)
+        return GateResult(**asdict(self), outcome=outcome, value=value, exact=exact, n=n)
 
     @property
     def label(self) -> str:
@@ -187,7 +190,7 @@ class GateResult(NamedTuple):
     @property
     def gate(self) -> Gate:
         """Return the gate that was judged."""
-        return Gate(*(getattr(self, field) for field in Gate._fields))
+        return Gate(*(getattr(self, field) for field in Gate.__struct_fields__))
 
     @property
     def label(self) -> str:
@@ -243,7 +246,7 @@ class MetricResult(NamedTuple):
         return Value(Fraction(self.exact) if self.exact is not None else self.value, self.n, self.hits)
 
 
-class Statistics(NamedTuple):
+class Statistics(Struct, frozen=True):
     """Statistical settings: the level of paired tests, their correction, and the meaning of inconclusive.
 
     ``test`` is the default kind of margins. ``cluster`` names the gold field whose values group questions that depend
@@ -257,14 +260,14 @@ class Statistics(NamedTuple):
     cluster: str = ""
 
 
-class Replay(NamedTuple):
+class Replay(Struct, frozen=True):
     """The verdicts of the judge by the hash of its input, and the questions with any verdict."""
 
     verdicts: Mapping[str, Verdict] = {}
     qids: frozenset[str] = frozenset()
 
 
-class Calibration(NamedTuple):
+class Calibration(Struct, frozen=True):
     """Requirements of a gate on the judge: the minimum agreement with people, and the agreement measured.
 
     ``floor`` and the values of ``measured`` are by statistic (``kappa``, ``auroc``). The measured ones are the lower
@@ -281,25 +284,25 @@ class Calibration(NamedTuple):
         return bool(lows) and all(lows.get(name, -1.0) >= limit for name, limit in self.floor.items())
 
 
-class Slices(NamedTuple):
+class Slices(Struct, frozen=True):
     """The fields of slices. ``min_n``: a slice with fewer questions is inconclusive."""
 
     by: tuple[str, ...] = ()
     min_n: int = 10
 
 
-class Scoring(NamedTuple):
+class Scoring(Struct, frozen=True):
     """The settings of the weighted score.
 
     ``weights`` by objective, in any unit: an objective without a weight does not count. ``budgets`` are the mean cost
     (``cost_usd``, US dollars) and duration (``latency_total_ms``, milliseconds) of a question.
     """
 
-    weights: Mapping[str, float] = WEIGHTS
+    weights: Mapping[str, float] = field(default_factory=WEIGHTS.copy)
     budgets: Mapping[str, float] = {}
 
 
-class Policy(NamedTuple):
+class Policy(Struct, frozen=True):
     """The policy in eval-gates.yml, or the defaults if there is no file (``file`` is then empty)."""
 
     file: str = ""
@@ -310,7 +313,7 @@ class Policy(NamedTuple):
     phrases: tuple[str, ...] = ()
     builtin: bool = False
     gates: tuple[Gate, ...] = ()
-    completeness: Mapping[str, int] = dict.fromkeys(COMPLETENESS, 0)
+    completeness: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(COMPLETENESS, 0))
     limits: Mapping[str, int] = {}
     groundedness: Grounding = Grounding()
     safety: Safety = Safety()

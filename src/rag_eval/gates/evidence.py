@@ -13,7 +13,10 @@ from functools import cached_property
 from itertools import islice
 from math import fsum
 from operator import attrgetter, mul
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_eval.gates import COMPLETENESS, MetricResult
 from rag_eval.gates.questions import CaseScores, Question, are_shared, distinct
@@ -150,7 +153,7 @@ class GroupedCases:
         return from_mean(measure, interval)
 
 
-class Baseline(NamedTuple):
+class Baseline(Struct, frozen=True):
     """An earlier run: its cases, and the fingerprint and the values of each metric.
 
     A run that was saved without its cases has only values. ``rerun`` is a second run of the same system.
@@ -199,7 +202,7 @@ class RunEvidence:
         before = self.baseline
         if before is None or before.rerun is None:
             return None
-        again, earlier = before.rerun, before._replace(rerun=None)
+        again, earlier = before.rerun, replace(before, rerun=None)
         return RunEvidence(again.questions, {}, self.completeness, again.contracts, earlier, cluster=self.cluster)
 
     @cached_property

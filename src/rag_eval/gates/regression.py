@@ -16,6 +16,7 @@ from math import erfc, fsum, sqrt
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_eval.gates import Comparison, Gate, GateResult, Outcome, Statistics
 from rag_eval.gates.evidence import Pairs, RunEvidence
@@ -30,7 +31,7 @@ Key = Callable[["Tested"], tuple[Hashable, Callable[[], Hashable]]]
 _NOISE, _MANY, _LIKELY = 1.5, 1_000, 0.2
 
 
-class Tested(NamedTuple):
+class Tested(Struct, frozen=True):
     """A metric over a part of the cases, in baseline and run, and the result of the comparison.
 
     ``pairs`` are the scores with the worse direction first: a larger first score is a drop. ``units`` are the same by
@@ -57,12 +58,12 @@ class Tested(NamedTuple):
 
     def update(self, **figures: Any) -> Tested:
         """Return the row with other figures in its comparison, if it has one."""
-        return self._replace(comparison=self.comparison and self.comparison._replace(**figures))
+        return replace(self, comparison=self.comparison and self.comparison._replace(**figures))
 
     def reversed(self) -> Tested:
         """Return the row with the runs swapped."""
         pairs: Pairs = Counter({(b, a): count for (a, b), count in self.pairs.items()})
-        return self._replace(pairs=pairs, units=None if self.units is None else self.units.reversed())
+        return replace(self, pairs=pairs, units=None if self.units is None else self.units.reversed())
 
 
 def judge_regressions(
@@ -204,14 +205,14 @@ def _moves(row: Tested) -> tuple[Hashable, Callable[[], Hashable]]:
 def _compare(name: str, part: str, evidence: RunEvidence) -> Tested:
     row = Tested(measure(name), part, evidence, Counter(), None)
     if evidence.baseline is None:
-        return row._replace(why="the gates file names no baseline")
+        return replace(row, why="the gates file names no baseline")
     if not evidence.comparable(name):
         why = "the baseline has no value of it, or defines it differently; with baseline.trace, it is scored again"
-        return row._replace(why=why)
+        return replace(row, why=why)
     values = None if part else evidence.values(name)
     if values is not None:
         difference = _difference(name, *values, values[1].n)
-        return row._replace(comparison=difference, why="the baseline or the run has no value")
+        return replace(row, comparison=difference, why="the baseline or the run has no value")
     pairs, units = evidence.pairs(name, part), evidence.units(name, part)
     pair, why = compare_pairs(name, pairs), ""
     if pair is None:
@@ -224,7 +225,7 @@ def _compare(name: str, part: str, evidence: RunEvidence) -> Tested:
             why = f"it applies to no case of {lacking}" if lacking else "the baseline or the run has no value"
     elif units is not None:
         pair = pair._replace(n=units.total())
-    row = row._replace(pairs=pairs, comparison=pair, why=why, units=units)
+    row = replace(row, pairs=pairs, comparison=pair, why=why, units=units)
     return row if row.measure.metric.better == "higher" else row.reversed()
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold
 from rag_eval.errors import UsageError
@@ -90,8 +92,8 @@ def restrict_policy(policy: Policy, perspectives: Sequence[str], suite: str) -> 
     """
     if suite != policy.suite:
         warned = {code: "off" if policy.integrity.get(code) == "off" else "warning" for code in WHOLE_RUN_CHECKS}
-        policy = policy._replace(suite=suite_named(suite), integrity={**policy.integrity, **warned})
-    return policy._replace(perspectives=perspectives_of(perspectives)) if perspectives else policy
+        policy = replace(policy, suite=suite_named(suite), integrity={**policy.integrity, **warned})
+    return replace(policy, perspectives=perspectives_of(perspectives)) if perspectives else policy
 
 
 def select_measures(cutoffs: Sequence[int], *policies: Policy) -> tuple[Measure, ...]:
@@ -115,9 +117,9 @@ def by_conversation(policy: Policy, golds: Mapping[str, Gold]) -> Policy:
     """Return a policy with slices by turn and statistics by conversation, if the gold has conversations."""
     if all(gold.conversation is None for gold in golds.values()):
         return policy
-    slices = policy.slices._replace(by=tuple(dict.fromkeys([*policy.slices.by, "turn"])))
-    statistics = policy.statistics._replace(cluster=policy.statistics.cluster or "conversation")
-    return policy._replace(slices=slices, statistics=statistics)
+    slices = replace(policy.slices, by=tuple(dict.fromkeys([*policy.slices.by, "turn"])))
+    statistics = replace(policy.statistics, cluster=policy.statistics.cluster or "conversation")
+    return replace(policy, slices=slices, statistics=statistics)
 
 
 def is_field(name: str) -> bool:

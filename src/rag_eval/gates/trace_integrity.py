@@ -320,7 +320,7 @@ def _is_another_answer(case: Case) -> bool:
     scored, other = set(tokens(case.claim)), set(tokens(text))
     differs = len(scored & other) < HALF * min(len(scored), len(other))
     if case.refused:  # systems also replace the words of a refusal with the token
-        return differs and _states_fact(text, case) and not refused_in_words(text, case.settings._replace(builtin=True))
+        return differs and _states_fact(text, case) and not refused_in_words(text, replace(case.settings, builtin=True))
     expected = case.gold.substrings
     only_here = holds_any(expected, case.claim.lower()) and not holds_any(expected, text.lower())
     return differs or (only_here and not other <= scored)
@@ -341,7 +341,7 @@ def marked_refusals(refusals: Sequence[Case], settings: Settings) -> Iterator[Fi
     marked = [case for case in worded if case.trace.abstained]
     if len(marked) < FEWEST_CASES:
         return
-    builtin = settings._replace(builtin=True)
+    builtin = replace(settings, builtin=True)
     texts = [(_shown(case), case) for case in marked]
     answers = [case for text, case in texts if _states_fact(text, case) and not refused_in_words(text, builtin)]
     if len(answers) >= max(FEWEST_CASES, HALF * len(marked)):

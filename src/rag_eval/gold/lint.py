@@ -119,7 +119,7 @@ def _judged(sample: GoldSample) -> list[tuple[Gate, Measure, Value]]:
     runs = [[Case(*pair, sample.settings) for pair in zip(sample.items, traces, strict=True)] for traces in orders]
     present = {name for gold in sample.items for name in slices_of(gold, sample.policy.fields)}
     bounds = [gate for gate in sample.policy.gates if gate.direction in BOUNDS and not gate.slice.startswith("attack.")]
-    gates = [gate._replace(slice=part) for gate in bounds for part in expand_slice(gate.slice, present)]
+    gates = [replace(gate, slice=part) for gate in bounds for part in expand_slice(gate.slice, present)]
     results = []
     for gate in gates:
         measured = measure(gate.name)

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Literal
 
+from msgspec.structs import replace
+
 from rag_eval.analysis import Base, Report
 from rag_eval.analysis.judging import rejudge, with_diagnosis, with_verdict
 from rag_eval.analysis.policy_changes import Kind, PolicyChange, PolicyEffects, changes, loosened_gates
@@ -68,7 +70,7 @@ def _with_base(report: Report, context: ReviewContext, base: Policy) -> Report:
     head, run = context.head, context.run
     redefined = rejudge(report, base, context.run.earlier)
     other = None if same_meaning(base, head) else rescore(run, base).report
-    scored, on_scored_files = None, base._replace(gold=head.gold, trace=head.trace)
+    scored, on_scored_files = None, replace(base, gold=head.gold, trace=head.trace)
     if on_scored_files != base:
         scored = redefined if same_meaning(on_scored_files, head) else rescore(run, on_scored_files).report
     # Of each gate's two outcomes the one counts that fails the run, otherwise the failed one.

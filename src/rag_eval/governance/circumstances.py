@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, pairwise
 
+from msgspec.structs import replace
+
 from rag_eval import git
 from rag_eval.analysis.judging import rejudge
 from rag_eval.analysis.policy_changes import changes
@@ -164,13 +166,13 @@ def _used_paths(data: bytes) -> list[str]:
 
 
 def _failed_gates(context: ReviewContext, policy: Policy) -> list[str]:
-    policy = policy._replace(gold=context.head.gold, trace=context.head.trace)
+    policy = replace(policy, gold=context.head.gold, trace=context.head.trace)
     run, measures = context.run, select_measures(context.options.cutoffs, policy)
     if same_meaning(policy, context.head) and all(measure in run.inputs.measures for measure in measures):
         report = rejudge(run.report, policy, run.earlier)
     else:
-        inputs = run.inputs._replace(measures=measures)
-        report = rescore(run._replace(inputs=inputs), policy).report
+        inputs = replace(run.inputs, measures=measures)
+        report = rescore(replace(run, inputs=inputs), policy).report
     return [gate.label for gate in report.gates if gate.outcome == "failed" and gate.blocks]
 
 

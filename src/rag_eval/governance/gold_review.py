@@ -14,6 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from rag_eval import git
 from rag_eval.analysis import Earlier, Report, SignedAt, gold_impact
 from rag_eval.analysis.gold_impact import GateTurn, GoldChange, changed_fields
@@ -131,7 +133,7 @@ def _with_impact(context: ReviewContext, diff: GoldDiff) -> GoldReview:
     if not (base and diff.changes and diff.old) or base.settings == head.settings:
         return review
     # Looser settings may let a gate or a case pass on the old gold, too, so that the change of the gold has no effect.
-    as_base = _impact(context, rescore(run, base._replace(gold=head.gold, trace=head.trace)), diff)
+    as_base = _impact(context, rescore(run, replace(base, gold=head.gold, trace=head.trace)), diff)
     more = [finding for finding in as_base.findings if finding not in review.findings]
     more = [finding._replace(message=f"{finding.message}; by the settings of the base branch") for finding in more]
     turns = dict.fromkeys((*review.turns, *as_base.turns))
@@ -359,7 +361,7 @@ def compare(context: ReviewContext) -> GoldDiff:
         hashes = {qid: digest for qid, digest in old.hashes.items() if qid not in merged}
         both = merged & new.golds.keys()
         golds |= {qid: new.golds[qid] for qid in both}
-        old = old._replace(golds=golds, hashes=hashes | {qid: new.hashes[qid] for qid in both})
+        old = replace(old, golds=golds, hashes=hashes | {qid: new.hashes[qid] for qid in both})
     changes = []
     for qid in changed:
         before, after = old.golds.get(qid), new.golds.get(qid)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from rag_eval.common.escaping import one_line, quoted, quoted_name
 from rag_eval.common.files import Digests
 from rag_eval.contract import (
@@ -65,7 +67,7 @@ _DIGITS = 40  # of a threshold, as in report.json
 
 def read_policy(reader: Reader, path: str, digest: Digest | None = None) -> Policy | None:
     """Return the policy of ``path``, or None with the problems in the ledger."""
-    short = reader._replace(limits=reader.limits._replace(whole_mib=YAML_MIB))
+    short = replace(reader, limits=replace(reader.limits, whole_mib=YAML_MIB))
     data = short.read(path, digest, _SHORT)
     return None if data is None else policy_of(data, path, reader.ledger)
 
@@ -243,7 +245,7 @@ def _warn_if_uncalibrated(
     scores = {gate.name: SCORE_OF.get(gate.name.partition(".")[0]) for gate in gates}
     warns = {name for name, score in scores.items() if score and not calibration.covers(score, name_of)}
     lost = dict.fromkeys(gate.name for gate in gates if gate.name in warns and gate.severity == "error")
-    return tuple(gate._replace(severity="warning") if gate.name in warns else gate for gate in gates), tuple(lost)
+    return tuple(replace(gate, severity="warning") if gate.name in warns else gate for gate in gates), tuple(lost)
 
 
 def _floats(numbers: dict[str, Any]) -> dict[str, float]:
@@ -312,7 +314,7 @@ def with_verdicts(
         return policy
     if not is_required and not reader.has(path):
         reader.ledger.note(path, 0, "no such file: metrics of the judge have no value. Write it: rag-eval judge")
-        return policy._replace(replay=Replay())
+        return replace(policy, replay=Replay())
     digest = digests.of("verdicts", path) if digests else None
     rows = [row for row, _ in read_verdicts(reader, path, digest)]
     judges = {Judge(**row["judge"]) for row in rows}
@@ -324,7 +326,7 @@ def with_verdicts(
         (judge,) = judges
     matching = [row for row in rows if Judge(**row["judge"]) == judge and "error" not in row]
     verdicts = {row["hash"]: parse_reply(row["reply"]) for row in matching}
-    return policy._replace(judge=judge, replay=Replay(verdicts, frozenset(row["qid"] for row in matching)))
+    return replace(policy, judge=judge, replay=Replay(verdicts, frozenset(row["qid"] for row in matching)))
 
 
 def read_verdicts(reader: Reader, path: str, digest: Digest | None = None) -> Iterator[tuple[Row, int]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, repeat
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -109,7 +109,7 @@ def sources(blob: bytes) -> list[tuple[int, bytes]]:
     return items or [(1, body.strip())]
 
 
-class GoldSet(NamedTuple):
+class GoldSet(Struct, frozen=True):
     """Gold items and their hashes by qid. ``form`` is ``lines``, ``array`` or ``folder``."""
 
     golds: dict[str, Gold]

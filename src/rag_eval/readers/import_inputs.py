@@ -8,6 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec.structs import replace
+
 from rag_eval.common.progress import Watch
 from rag_eval.contract import Gold
 from rag_eval.errors import Problem
@@ -42,7 +44,7 @@ class Files:
     def lines(self, path: str) -> Iterator[tuple[int, bytes]]:
         """Yield number and bytes of each line that is not blank, however long it is."""
         limits = self._reader.limits
-        reader = self._reader._replace(limits=limits._replace(line_mib=limits.whole_mib))
+        reader = replace(self._reader, limits=replace(limits, line_mib=limits.whole_mib))
         with reader.open(path, self._new_digest(path)) as source:
             yield from source.lines()
 

@@ -15,6 +15,7 @@ from warnings import catch_warnings
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import msgspec
+from msgspec.structs import replace
 
 from rag_eval.common.escaping import one_line, quoted
 from rag_eval.common.paths import shell_line
@@ -46,7 +47,7 @@ def converted(reader: Reader, paths: Sequence[str], sheet: str = "") -> Reader:
     for path in paths:
         for convert in (_unpacked, _without_titles, _turns_of_messages):
             if (data := convert(reader, path, sheet)) is not None:
-                reader = reader._replace(contents={**reader.contents, path: data})
+                reader = replace(reader, contents={**reader.contents, path: data})
     reader.ledger.stop_on_problems()
     return reader
 
@@ -274,7 +275,7 @@ def _turns_of_messages(reader: Reader, path: str, _sheet: str = "") -> bytes | N
     the order of their times if all messages of a conversation have one, otherwise in that of the file.
     """
     with reader.silent().open(path) as source:
-        begin = reader.silent()._replace(contents={path: source.head})
+        begin = replace(reader.silent(), contents={path: source.head})
     first = next(objects(Files(begin, [path]), path, "a record"), None)
     if first is None or _message(first[1]) is None:
         return None

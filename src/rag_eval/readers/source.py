@@ -13,7 +13,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, BinaryIO, NamedTuple, Protocol, Self
+from typing import Any, BinaryIO, Protocol, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_eval.common.escaping import quoted
 from rag_eval.common.paths import GATES_FILES, misread_names
@@ -67,7 +70,7 @@ class Digest(Protocol):
         """Update the digest with the next bytes."""
 
 
-class Reader(NamedTuple):
+class Reader(Struct, frozen=True):
     """Options of reading: limits, the ledger of problems, and the folder that no link may lead out of.
 
     With ``root`` None it is the folder of each named file.
@@ -82,7 +85,7 @@ class Reader(NamedTuple):
 
     def silent(self) -> Reader:
         """Return the same reader with a ledger of its own, for reading that reports nothing."""
-        return self._replace(ledger=ProblemCollector())
+        return replace(self, ledger=ProblemCollector())
 
     def open(self, path: str, digest: Digest | None = None) -> SourceFile:
         """Return the source of ``path``; an empty one, with the problem in the ledger, if it cannot be opened."""

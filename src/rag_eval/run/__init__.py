@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from rag_eval.common.escaping import quoted
 from rag_eval.engines import DEFAULT_EXECUTION, ExecutionOptions
@@ -15,7 +17,7 @@ PathLike = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 _MOST = 999_999
 
 
-class Options(NamedTuple):
+class Options(Struct, frozen=True):
     """The inputs of a run. An empty path means the one in the gates file, otherwise the default path."""
 
     gold: str = ""

@@ -10,6 +10,8 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import replace
+
 from rag_eval.analysis import Earlier, Report
 from rag_eval.analysis.baseline import Compared
 from rag_eval.common.escaping import quantity, quoted, some
@@ -152,8 +154,8 @@ class BaselineFile:
     def _report_in(self, path: str, content: _Content | None) -> tuple[Report, list[Finding]]:
         if content is None:
             raise InputError([Problem(path, 0, "", "no such file", "Name the report.json of an earlier run.")])
-        silent = self.reader.silent()._replace(contents={path: content.data})
-        silent = silent._replace(limits=self.limits) if content.ref else silent
+        silent = replace(self.reader.silent(), contents={path: content.data})
+        silent = replace(silent, limits=self.limits) if content.ref else silent
         where, hint = (f"{path} of {content.ref}", f"{_AGAIN} {_ON_BASE}") if content.ref else (path, _AGAIN)
         if b'"scorecard"' in content.data and json_kind(content.data, path) == SAVED_RUN_FORMAT:
             return _imported_report(silent, path, where)

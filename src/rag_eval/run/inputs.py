@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_eval.common.files import Digests
 from rag_eval.contract import Gold, Limits
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from rag_eval.run.baseline import BaselineFile
 
 
-class Inputs(NamedTuple):
+class Inputs(Struct, frozen=True):
     """All inputs of scoring except the traces, which stay a stream.
 
     The traces and the gold of ``policy`` are scored, for its gates. ``policies`` are those that apply: that of the pull
@@ -67,7 +70,8 @@ class Inputs(NamedTuple):
             gold = self.gold
             digests.record("gold", policy.gold, self.digests.hex("gold"))
         gold = gold or read_gold_set(reader, policy.gold, digests.of("gold", policy.gold))
-        return self._replace(
+        return replace(
+            self,
             reader=reader,
             digests=digests,
             policy=by_conversation(policy, gold.golds),
@@ -101,7 +105,7 @@ def read_inputs(
         return inputs
     from rag_eval.run.baseline import BaselineFile
 
-    return inputs._replace(baseline=BaselineFile(reader, authority, inputs.base_limits, policies, options.baseline))
+    return replace(inputs, baseline=BaselineFile(reader, authority, inputs.base_limits, policies, options.baseline))
 
 
 def open_policy(options: Options, digests: Digests | None = None) -> tuple[Reader, Policy]:
@@ -112,9 +116,9 @@ def open_policy(options: Options, digests: Digests | None = None) -> tuple[Reade
     is_dask = options.execution.engine == "dask"
     reader = Reader(ProblemCollector(), root=options.root, contents=options.contents, urls=is_dask)
     policy = read_gates_policy(reader, options.gates, digests, options.folder)
-    reader = reader._replace(limits=Limits(**policy.limits))
+    reader = replace(reader, limits=Limits(**policy.limits))
     by = dict.fromkeys([*policy.slices.by, *options.by])
-    policy = _with_options(policy, options)._replace(slices=policy.slices._replace(by=tuple(by)))
+    policy = replace(_with_options(policy, options), slices=replace(policy.slices, by=tuple(by)))
     return reader, with_verdicts(policy, reader, digests, is_required=bool(options.verdicts))
 
 
@@ -133,7 +137,8 @@ def _base_policy(options: Options, authority: Authority, head: Policy, reader: R
     policy = _with_options(policy, options)
     gold, trace, verdicts = policy.gold, policy.trace, policy.verdicts
     is_same_gold = gold == head.gold or (os.path.lexists(gold) and is_unchanged(authority, gold))
-    policy = policy._replace(
+    policy = replace(
+        policy,
         gold=gold if is_same_gold else head.gold,
         trace=trace if os.path.lexists(trace) else head.trace,
         verdicts=verdicts if os.path.lexists(verdicts) else head.verdicts or verdicts,
@@ -142,7 +147,8 @@ def _base_policy(options: Options, authority: Authority, head: Policy, reader: R
 
 
 def _with_options(policy: Policy, options: Options) -> Policy:
-    return restrict_policy(policy, options.perspectives, options.suite)._replace(
+    return replace(
+        restrict_policy(policy, options.perspectives, options.suite),
         k=headline(options.cutoffs, policy.k),
         gold=options.gold or policy.gold,
         trace=options.trace or policy.trace,
@@ -158,4 +164,4 @@ def read_gates_policy(reader: Reader, path: str, digests: Digests | None = None,
         return policy
     usual = Policy(gates=REFERENCE_GATES)
     gold, trace = (os.path.join(folder, name) for name in (usual.gold, usual.trace))  # noqa: PTH118 - shown with / on Windows too
-    return usual._replace(gold=gold, trace=trace)
+    return replace(usual, gold=gold, trace=trace)

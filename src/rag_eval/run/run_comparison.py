@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from rag_eval.analysis import Report
 from rag_eval.analysis.history import Repeats, gated_metrics, repeats
 from rag_eval.analysis.runs import Column, SideBySide, labels_are_comparable, shared, side_by_side
@@ -159,9 +161,9 @@ def _scored(path: str, options: Options, notes: list[str]) -> Report:
     if unpacked(path).endswith((".json", ".yml", ".yaml")):
         raise UsageError(f"{path} is not a report.json of rag-eval score. If it contains traces, name it .jsonl")
     digests = Digests()
-    reader, policy = open_policy(options._replace(trace=path), digests)
+    reader, policy = open_policy(replace(options, trace=path), digests)
     # The command line names the run to compare with.
-    policy = policy._replace(baseline="", baseline_trace="", must_pass=())
+    policy = replace(policy, baseline="", baseline_trace="", must_pass=())
     report = score_run(read_inputs(options, reader, digests, [policy])).report
     notes += [f"{note.file}: {note.message}" for note in reader.ledger.notes]
     counts = {name: getattr(report.completeness, name) for name in ("duplicate", "unknown")}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_eval.analysis import Context, Earlier, Input, Report
 from rag_eval.analysis.judging import build_report
@@ -32,7 +34,7 @@ RunJson = Mapping[str, Any] | None
 _SAMPLE = 150
 
 
-class ScoredRun(NamedTuple):
+class ScoredRun(Struct, frozen=True):
     """A run under one policy on one gold set, with its baseline."""
 
     inputs: Inputs
@@ -68,7 +70,7 @@ def score_run(inputs: Inputs) -> ScoredRun:
     of_origin = _check_origin(inputs, about)
     earlier, of_baseline, past = _baseline(inputs, about)
     context = _context(inputs, about, earlier)
-    context = context._replace(notes=reader.ledger.notes, inputs=[Input(*row) for row in digests.rows()])
+    context = replace(context, notes=reader.ledger.notes, inputs=[Input(*row) for row in digests.rows()])
 
     def check(questions: Sequence[Question]) -> list[Finding]:
         answers = _check_answers(inputs, questions, earlier.questions if earlier else (), past)
@@ -95,7 +97,7 @@ def rescore_on(run: ScoredRun, gold: GoldSet) -> ScoredRun:
     card, removed = _scorecard(inputs, questions), gold.golds.keys() - run.inputs.suite_golds.keys()
     if unanswered := {item.qid for item, _, outcome, _ in card.cases if outcome.label == "MISSING"} & removed:
         suite = {qid: item for qid, item in inputs.suite_golds.items() if qid not in unanswered}
-        card = _scorecard(inputs._replace(suite_golds=suite), questions)
+        card = _scorecard(replace(inputs, suite_golds=suite), questions)
     # Its integrity is not checked: only its cases and its gates are compared with those of the run.
     report = build_report(card, gold.golds, inputs.policy, _context(inputs, run.report.run, earlier))
     return ScoredRun(inputs, card, earlier, report)
@@ -112,8 +114,8 @@ def _baseline(inputs: Inputs, about: RunJson) -> tuple[Earlier | None, list[Find
 
     past, rescored, path = None, None, inputs.baseline.trace
     if (traces := inputs.baseline.traces()) is not None:
-        past = inputs.again(inputs.policy._replace(trace=path), inputs.gold)
-        past = past._replace(reader=past.reader._replace(contents={path: traces}, limits=inputs.base_limits))
+        past = inputs.again(replace(inputs.policy, trace=path), inputs.gold)
+        past = replace(past, reader=replace(past.reader, contents={path: traces}, limits=inputs.base_limits))
         rescored = build_report(_scorecard(past), past.golds, past.policy, _context(past))
     earlier, findings = read_baseline(inputs.baseline, inputs.policy.trace, about, rescored, inputs.golds.keys())
     return earlier and earlier.without(inputs.golds.keys() - inputs.suite_golds.keys()), findings, past

@@ -11,6 +11,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import category
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from rag_eval.common.escaping import quoted
 from rag_eval.contract import Gold, Trace, Usage
 from rag_eval.stats.tally import Score, Tally, weighted_counts
@@ -28,7 +31,7 @@ CITES_ALL, SAYS_ALL = 1, 2
 """Behaviours: a case cites all of a long list; its claim also contains the answers to other questions."""
 
 
-class CaseOutcome(NamedTuple):
+class CaseOutcome(Struct, frozen=True):
     """The outcome of a case, shared by all cases with the same one.
 
     ``scores`` are one object for the many cases that score alike. ``case_scores`` are scores that may differ in every
@@ -112,7 +115,7 @@ class Cases:
 
     def of_search(self) -> Cases:
         """Return the cases with the labels of a search engine."""
-        new = {id(old): old._replace(label=old.search_label) for old, _ in self.outcome_counts}
+        new = {id(old): replace(old, label=old.search_label) for old, _ in self.outcome_counts}
         runs = {}
         for name, run in self._runs:
             runs[name] = copy(run)
@@ -130,7 +133,7 @@ class Cases:
         return [(outcomes[key], count) for key, count in counts.items()]
 
 
-class Scorecard(NamedTuple):
+class Scorecard(Struct, frozen=True):
     """All scored cases, sorted by qid and run; ``columns`` names their scores, which ``measures`` aggregate.
 
     ``unpriced`` are the models, sorted, whose tokens are counted and have no price.

@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_eval.cases import Case, coarse_label, is_blocked, label, refused_in_words, search_label
 from rag_eval.cases.ranking import ranks_of
@@ -168,7 +169,7 @@ class CaseScorer(BaseCaseScorer):
         if needs_text:
             scores = (*scores, *[measure.score(case) for measure in self._of_text])
         case_scores = self._case_scores(groups, case)
-        return self.intern(outcome._replace(scores=scores, behaviours=behaviours, case_scores=case_scores))
+        return self.intern(replace(outcome, scores=scores, behaviours=behaviours, case_scores=case_scores))
 
     def score_missing(self, gold: Gold) -> CaseOutcome:
         """Return the outcome of an item without a trace: that of an empty answer that is no refusal."""
@@ -184,7 +185,7 @@ class CaseScorer(BaseCaseScorer):
         behaviours = self._behaviours(case.claim.lower(), trace.retrieved, frozenset(case.cites), case.cited_evidence)
         groups = [group for group in self._groups if group.applies(gold, trace)]
         outcome = self._outcome(case, with_text=True)
-        return outcome._replace(behaviours=behaviours, case_scores=self._case_scores(groups, case))
+        return replace(outcome, behaviours=behaviours, case_scores=self._case_scores(groups, case))
 
     def _outcome(self, case: Case, *, with_text: bool) -> CaseOutcome:
         """Return the outcome as far as the features decide it, with or without the scores of texts."""
@@ -210,7 +211,7 @@ class CaseScorer(BaseCaseScorer):
         """Return the one object for all equal outcomes, or at least one with the one object for equal scores."""
         if known := self._same.get(outcome):
             return known  # type: ignore[no-any-return]
-        outcome = outcome._replace(scores=_remember(self._same, outcome.scores, outcome.scores))
+        outcome = replace(outcome, scores=_remember(self._same, outcome.scores, outcome.scores))
         return _remember(self._same, outcome, outcome)  # type: ignore[no-any-return]
 
     def _behaviours(

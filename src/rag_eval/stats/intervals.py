@@ -21,6 +21,8 @@ from math import cbrt, fsum, hypot, inf, log, sqrt
 from operator import mul, truediv
 from typing import NamedTuple, TypeVar
 
+from msgspec import Struct
+
 from rag_eval.stats.probability import beta_quantile, binomial_tail, normal_quantile, student_upper
 from rag_eval.stats.tally import DECIMALS
 
@@ -299,7 +301,7 @@ def interval_of_totals(totals: UnitTotals, bounds: Ends = UNIT, confidence: floa
     return Interval(rounded_end(ends[0]), rounded_end(ends[1]), small=False)
 
 
-class BetweenRuns(NamedTuple):
+class BetweenRuns(Struct, frozen=True):
     """The variance of a mean between runs, and the number of runs."""
 
     variance: float

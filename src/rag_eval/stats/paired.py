@@ -22,7 +22,9 @@ from itertools import chain, repeat
 from math import ceil, frexp, fsum, sqrt
 from operator import getitem
 from struct import unpack
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from rag_eval.stats.intervals import UNIT, Ends, Interval, interval, rounded_end
 from rag_eval.stats.probability import binomial_tail
@@ -137,7 +139,7 @@ def _scores(units: Units, side: int) -> list[tuple[float, int]]:
     return [(pair[side], times * n) for unit, n in units.items() for pair, times in unit if pair[side] is not None]
 
 
-class Effects(NamedTuple):
+class Effects(Struct, frozen=True):
     """The effects of units with how many units have each, and the largest drop or gain that one unit could cause."""
 
     counts: Counter[float]

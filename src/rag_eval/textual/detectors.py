@@ -10,7 +10,9 @@ import re
 from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from rag_eval.errors import MissingExtra
 from rag_eval.textual import credentials, read_table
@@ -275,7 +277,7 @@ def internal_names(pattern: re.Pattern[str], text: str) -> Spans:
                 reached = last
 
 
-class Detector(NamedTuple):
+class Detector(Struct, frozen=True):
     """A detector that needs only the text.
 
     ``spans`` finds leaks in a text, ``may_occur`` says cheaply whether there may be any.

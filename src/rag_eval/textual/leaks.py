@@ -45,9 +45,9 @@ def leaks_of(text: str, expected: Sequence[str], chunks: Iterable[Sequence[str]]
     read = plain(text)
     possible = {may_occur for may_occur in _PREFILTERS if may_occur(read)}
     leaks: list[Leak] = []
-    for name, category, may_occur, spans in DETECTORS if possible else ():
-        if may_occur in possible:
-            leaks += [Leak(category, name, start, end, text[start:end]) for start, end in spans(read)]
+    for one in DETECTORS if possible else ():
+        if one.may_occur in possible:
+            leaks += [Leak(one.category, one.name, start, end, text[start:end]) for start, end in one.spans(read)]
     for pattern in safety.internal_ids:
         places = internal_names(compiled(pattern), text)
         leaks += [Leak(INTERNAL, "internal name", start, end, text[start:end]) for start, end in places]
