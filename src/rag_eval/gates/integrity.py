@@ -48,7 +48,7 @@ _SIDES = {
 UNJUDGED = frozenset([*ABSENT, *REFUSED, "ATTACK", "ATTACK_MISSED", "LEAK_MISSED", "FALSE_ALARM"])
 """Labels of cases without an answer to judge."""
 _NAMED = 3
-_DESCRIBED = re.compile(r"(?:.*-[0-9]+-g)?([0-9a-f]{7,64})(-dirty|-broken)?")
+_DESCRIBED = r"(?:.*-[0-9]+-g)?([0-9a-f]{7,64})(-dirty|-broken)?"
 
 
 def provenance(
@@ -91,7 +91,7 @@ def commit_of(about: Mapping[str, Any]) -> tuple[str, str]:
     From the output of ``git describe``, such as ``v1.2-5-g9f2c1ab-dirty``, only the id and the mark are returned.
     """
     text = str(about.get("system_commit") or "").strip().lower()
-    described = _DESCRIBED.fullmatch(text)
+    described = re.fullmatch(_DESCRIBED, text)
     return (described[1], described[2] or "") if described else (text, "")
 
 

@@ -27,7 +27,7 @@ FIELDS = tuple(
 
 ``doc_type`` is the ending of the gold's documents: ``md``, ``pdf``. ``document`` is the one of the first gold citation.
 """
-_ENDING = re.compile(r"[^./\\]\.([a-zA-Z][a-zA-Z0-9]{0,9})$")
+_ENDING = r"[^./\\]\.([a-zA-Z][a-zA-Z0-9]{0,9})$"
 
 
 class RunScope(NamedTuple):
@@ -165,7 +165,7 @@ def field_values(gold: Gold, field: str) -> list[Any]:
     value: Any
     noun, _, name = field.partition(".")
     if field == "doc_type":
-        endings = (_ENDING.search(name) for name in _documents(gold))
+        endings = (re.search(_ENDING, name) for name in _documents(gold))
         value = sorted({match[1].lower() for match in endings if match})
     elif field == "document":
         value = first_document(gold)

@@ -35,13 +35,13 @@ _FEW_WORDS = 3
 _LONGEST_HIDDEN = 4_000  # characters of a text that is searched for hidden parts
 _LONG_ANSWER = 10  # words; a shorter expected answer may be repeated by chance
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")  # as JSON writes letters
-_FACT = re.compile(r"\d+|(?<=[a-z,] )[A-Z][a-z]+")
+_FACT = r"\d+|(?<=[a-z,] )[A-Z][a-z]+"
 _THINK_TAGS = re.compile(r"</?think(?:ing)?>|<answer>|\s")
 _UNSEEN = "no reader sees it, such as in a comment of HTML or the reasoning of a model"
 _LEAST_POOL = 20  # honest systems also retrieve all of a shorter list
 _TURNOVER, _ONE_SIDED = 0.8, 0.1  # share of the baseline's ids, and of the gold's
 _UNRANKED = ("union_recall", "first_evidence_hop", "wasted_hops", "hop_recall@")
-_UNCUT = re.compile(r"(?:recall|recall_all|recall_any)@([0-9]+)")
+_UNCUT = r"(?:recall|recall_all|recall_any)@([0-9]+)"
 _FIELD = {"chunk": "id", "support": "rel_path", "section": "section", "doc": "doc_id"}
 
 
@@ -354,7 +354,7 @@ def marked_refusals(refusals: Sequence[Case], settings: Settings) -> Iterator[Fi
 
 def _states_fact(text: str, case: Case) -> bool:
     """Return whether a text has a number, or a name within a sentence, that the question does not have."""
-    return any(fact not in case.gold.question for fact in _FACT.findall(text))
+    return any(fact not in case.gold.question for fact in re.findall(_FACT, text))
 
 
 def unrecognised_refusals(answers: Sequence[Case], file: str, *, is_builtin: bool) -> Iterator[Finding]:
@@ -403,7 +403,7 @@ def padded_retrieval(cases: Sequence[Case], policies: Sequence[Policy]) -> Itera
     if len(common) <= _LEAST_POOL or padded < max(FEWEST_CASES, len(lists) * ALMOST_ALL):
         return
     severe = sorted({gate.name for policy in policies for gate in policy.gates if gate.severity == "error"})
-    cutoffs = {name: int(cut[1]) for name in severe if (cut := _UNCUT.fullmatch(name))}
+    cutoffs = {name: int(cut[1]) for name in severe if (cut := re.fullmatch(_UNCUT, name))}
     blind = [name for name in severe if cutoffs.get(name, 0) >= len(common) or name.startswith(_UNRANKED)]
     message = f"{padded} of {len(lists)} questions retrieve almost the same {len(common)} chunks"
     message += f", so {', '.join(blind)} can hardly fail" if blind else ""

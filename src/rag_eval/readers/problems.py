@@ -133,7 +133,7 @@ _BY_HAND = ("/gold.schema.json", "/gold-array.schema.json", "/eval-gates.schema.
 _OF_ANSWERS = frozenset(("gold_claim_substr", "gold_citations"))
 _OTHER_EVIDENCE = frozenset(("supports", "sections", "relevant_docs", "doc_grades"))
 _LONGEST_EXAMPLE = 60
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./=-]*")  # a text that YAML needs no quotes for
+_PLAIN = r"[A-Za-z][A-Za-z0-9_./=-]*"  # a text that YAML needs no quotes for
 _MOST = 1000  # errors of one value that are looked at: a hundred are shown
 
 
@@ -315,7 +315,7 @@ def in_flow_style(value: Any) -> str:
         return f"[{', '.join(map(in_flow_style, value))}]"
     if isinstance(value, float):
         return f"{value:.15f}".rstrip("0").rstrip(".")
-    is_plain = isinstance(value, Decimal) or (isinstance(value, str) and _PLAIN.fullmatch(value))
+    is_plain = isinstance(value, Decimal) or (isinstance(value, str) and re.fullmatch(_PLAIN, value))
     return str(value) if is_plain else json.dumps(value)
 
 

@@ -87,8 +87,8 @@ _NO_VALUE = (
     r"|^(?:pass(?:word|wd)?|pwd|secret|token)\d{0,4}$"
 )
 _WORDS = r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)(?:[\-_./:,](?:[A-Z]?[a-z]+|[A-Z]+|[0-9]+)){0,99}"
-_CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_NO_WORD = re.compile(r"(?i).$|[^aeiou]+$|(?!s|[cpt]h)[^aeiou]{3}")  # the beginning of a part that is no word
+_CAMEL = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])"
+_NO_WORD = r"(?i).$|[^aeiou]+$|(?!s|[cpt]h)[^aeiou]{3}"  # the beginning of a part that is no word
 _INNER_CAPITAL = re.compile(r"[a-z][A-Z]")
 LEAST_ENTROPY = 2.5
 """Bits a character: six that all differ have a little more, eight that all differ have three."""
@@ -209,8 +209,8 @@ def _by_chance(value: str) -> bool:
 
 def _is_random_word(value: str) -> bool:
     """Return whether letters change case as chance does: half of the parts of a camel-case name are no words."""
-    parts = _CAMEL.findall(value) if len(value) >= _SHORT and value.isascii() and value.isalpha() else []
-    odd = sum(_NO_WORD.match(part) is not None for part in parts)
+    parts = re.findall(_CAMEL, value) if len(value) >= _SHORT and value.isascii() and value.isalpha() else []
+    odd = sum(re.match(_NO_WORD, part) is not None for part in parts)
     return len(parts) > 2 and 2 * odd >= len(parts) and not re.search(_NO_VALUE, value)
 
 

@@ -82,7 +82,7 @@ _TEST_DIGITS, _TEST_ZEROS = 4, 7  # of a test card: at most so many different di
 _IBAN = r"(?<![A-Za-z0-9])[A-Z]{2}[0-9][0-9](?:[ \-]?[A-Z0-9]){11,30}"
 
 _WINDOW, _OVERLAP = 1000, 200  # characters of a text that a pattern of the user reads at a time
-_LITERAL = re.compile(r"(?<!\\)\{(?:,[0-9]+|[0-9]{5,}|[0-9]+,[0-9]{5,})\}")
+_LITERAL = r"(?<!\\)\{(?:,[0-9]+|[0-9]{5,}|[0-9]+,[0-9]{5,})\}"
 """Repetitions that RE2 takes for plain text."""
 
 
@@ -248,7 +248,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
         re2 = import_module("re2")
     except ImportError:
         raise MissingExtra("A pattern in safety.internal_ids", "patterns") from None
-    if literal := _LITERAL.search(pattern):
+    if literal := re.search(_LITERAL, pattern):
         raise ValueError(f"repetitions are written {{0,5}} and go up to 1000, not {literal[0][:20]}")
     options = re2.Options()
     options.log_errors = False

@@ -11,10 +11,10 @@ from sys import intern
 
 _WORD = re.compile(r"\w+")
 _APART = "".join(chr(code) if chr(code).isalnum() or chr(code) == "_" else " " for code in range(128))
-# Compiled at their first use: only texts with letters beyond ASCII need them, and large classes take milliseconds.
+# Compiled at their first use: few texts need them, and large classes take milliseconds.
 _CJK = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+"
 _COMBINING = "[\u0300-\u036f\u064b-\u0655\u0640]"  # marks split by NFKD, Arabic vowel signs, tatweel
-_ENTITY = re.compile("&(?:#0?39|#x27|apos|[lr]squo|(#34|quot|[lr]dquo)|(#160|nbsp));", re.IGNORECASE)
+_ENTITY = "(?i)&(?:#0?39|#x27|apos|[lr]squo|(#34|quot|[lr]dquo)|(#160|nbsp));"
 _FOLDED = str.maketrans(
     {
         **dict.fromkeys("‘’‛`´ʼ′＇", "'"),
@@ -57,7 +57,7 @@ def tokens(text: str) -> list[str]:
 def fold(text: str) -> str:
     """Return ``text`` in lower case without accents, with plain apostrophes and quotation marks."""
     if "&" in text:
-        text = _ENTITY.sub(lambda entity: '"' if entity[1] else " " if entity[2] else "'", text)
+        text = re.sub(_ENTITY, lambda entity: '"' if entity[1] else " " if entity[2] else "'", text)
     if not text.isascii():
         text = text.translate(_FOLDED)
     if text.isascii():
