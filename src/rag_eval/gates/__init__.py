@@ -53,6 +53,7 @@ WHOLE_RUN_CHECKS = tuple(
 )
 """Checks of all cases together: a part of the questions may look degenerate by chance."""
 
+_AS_JSON = json.JSONEncoder(sort_keys=True)
 _ANSWER_TEXT = "without reasoning and end tokens"
 """The part of an answer that metrics read if they depend on refusals, as part of their fingerprints."""
 
@@ -386,7 +387,7 @@ def contract(measure: Measure, policy: Policy) -> str:
     }
     if measure.metric.depends_on == "ranking" and policy.retrieval != Relevance():
         terms["retrieval"] = policy.retrieval
-    return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(_AS_JSON.encode(terms).encode()).hexdigest()
 
 
 def refusal_settings(policy: Policy) -> dict[str, Any]:
