@@ -27,22 +27,22 @@ def gates_schema() -> dict[str, Any]:
         if not metric.cutoff
         for suffix, fold in metric.folds.items()
     }
-    cut = {
-        f"^{name.replace('@k', '@[1-9][0-9]{0,5}')}$": {"$ref": f"#/$defs/{_bound(metric, 'mean')}"}
-        for name, metric in METRICS.items()
-        if metric.cutoff
-    }
+    cut: dict[str, list[str]] = {}
+    for name, metric in METRICS.items():
+        if metric.cutoff:
+            aliases = [alias for alias, meant in ALIASES.items() if meant == name]
+            cut.setdefault(_bound(metric, "mean"), []).extend(one.removesuffix("@k") for one in (name, *aliases))
     for alias, name in ALIASES.items():
-        if "@k" in name:
-            cut[f"^{alias.replace('@k', '@[1-9][0-9]{0,5}')}$"] = cut[f"^{name.replace('@k', '@[1-9][0-9]{0,5}')}$"]
-        else:
+        if name in plain:
             plain[alias] = {**plain[name], "description": f"Another name of {name}."}
     gates = {
         "type": "object",
         "description": "Thresholds by metric. A metric with a cutoff includes it in its name.",
         "examples": [{"precision": {"min": 0.80}, "recall_all@5": {"min": 0.70}}],
         "properties": plain,
-        "patternProperties": cut,
+        "patternProperties": {
+            f"^(?:{'|'.join(names)})@[1-9][0-9]{{0,5}}$": {"$ref": f"#/$defs/{bound}"} for bound, names in cut.items()
+        },
         "minProperties": 1,
         "x-hint-minProperties": "Leave gates out for the defaults, or name at least one.",
         "additionalProperties": False,

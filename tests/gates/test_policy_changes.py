@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 
 import pytest
@@ -112,7 +113,7 @@ def keys(schema, above=()):
     if above:
         yield above, schema
     properties = dict(schema.get("properties", {}))
-    properties |= {pattern[1:].replace("[1-9][0-9]{0,5}$", "5"): sub for pattern, sub in _patterns(schema)}
+    properties |= {f"{re.search('[a-z_]+', pattern)[0]}@5": sub for pattern, sub in _patterns(schema)}
     for name, sub in properties.items():
         yield from keys(sub, (*above, name))
 
