@@ -330,7 +330,7 @@ def _suggest(reader: Reader, name: str, path: str) -> int:
 def _columns(reader: Reader, name: str, args: argparse.Namespace) -> dict[str, str]:
     """Return the map of the fields of a table: the one of the user, otherwise the suggested one if it is sufficient."""
     if not args.map:
-        known = suggested(header(Files(reader, args.files[:1]), args.files[0]), name)
+        known = suggested(header(Files(reader, args.files), *args.files), name)
         reader.ledger.stop_on_problems()
         write_map = f"{shell_line('rag-eval', 'import', name, args.files[0], '--suggest-map')} > map.yml"
         if not is_sufficient(known, name):

@@ -11,7 +11,7 @@ from rag_eval.common.escaping import quoted
 from rag_eval.importers import ImportInputs, Row, retrieved, unwrap
 from rag_eval.importers.columns import FORMS, QUANTITIES, are_of_record, english, suggested
 from rag_eval.importers.conversion import Conversion, Draft, Place
-from rag_eval.importers.documents import cell_value, csv_rows, is_csv, objects
+from rag_eval.importers.documents import beginning, cell_value, csv_rows, is_csv, objects
 from rag_eval.importers.unwrap import question_id
 from rag_eval.trace import text_id
 
@@ -153,22 +153,38 @@ def _expected(conversion: Conversion, recorded: Any) -> str | None:
     return text
 
 
-def header(inputs: ImportInputs, path: str) -> list[str]:
+def header(inputs: ImportInputs, *paths: str) -> list[str]:
     """Return the names of the columns of a CSV, or of the fields of the first records."""
-    if is_csv(inputs, path):
-        cells = (row for _, row in csv_rows(inputs, path))
-        records = (_usual({name: cell_value(cell) for name, cell in row.items()}) for row in cells)
-    else:
-        records = (usual for *_, usual in _objects(inputs, path))
+    records: Iterator[Row] = iter(())
+    for path in paths:
+        if is_csv(inputs, path):
+            cells = (row for _, row in csv_rows(inputs, path))
+            some = (_usual({name: cell_value(cell) for name, cell in row.items()}) for row in cells)
+        else:
+            some = (usual for *_, usual in _objects(inputs, path))
+        records = chain(records, islice(some, _FIRST_RECORDS))
     return list(dict.fromkeys(name for record in islice(records, _FIRST_RECORDS) for name in record))
+
+
+def _requests(inputs: ImportInputs) -> dict[Any, Row]:
+    """Return the requests of a batch by their ``custom_id`` if another file may have the results."""
+    paths = [path for path in inputs.paths if b'"custom_id"' in beginning(inputs, path)]
+    rows = (row for path in paths if paths[1:] for _, row in objects(inputs, path, "a record"))
+    bodies = ((row.get("custom_id"), row.get("body", row.get("params"))) for row in rows)
+    return {identity: body for identity, body in bodies if isinstance(identity, str) and isinstance(body, dict)}
 
 
 def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row, Row]]:
     """Yield line and value of each record, as recorded and with usual names.
 
     The only list of an object that is no record itself has the records, or the only list of such records in a part.
+    The result of a batch has the fields of its request.
     """
+    requests = _requests(inputs)
     for line, recorded in objects(inputs, path, "a record"):
+        if requests and not recorded.keys().isdisjoint(("body", "params")):
+            continue
+        recorded = requests.get(recorded.get("custom_id"), {}) | recorded
         value = _usual(recorded)
         named = _lists_in(value)
         named = named or {
@@ -237,8 +253,9 @@ def _numbered(value: Row) -> Row:
 
 def _with_documents(value: Row) -> Row:
     """Return a record with the retrieved documents in the response of a model's API as ``chunks``."""
-    others = [name for name in value if name != "result"]
-    if isinstance(value.get("result"), dict) and "answer" not in suggested(others, "table"):  # it may be a verdict
+    others = suggested([name for name in value if name != "result"], "table")
+    is_answered = others.get("answer") not in (None, others.get("question"))  # both are messages
+    if isinstance(value.get("result"), dict) and not is_answered:  # otherwise it may be a verdict
         value = {("response" if name == "result" else name): item for name, item in value.items()}
     if value.get("object") == "response":  # of OpenAI; its id names no question
         rest = {name: item for name, item in value.items() if name not in ("id", "object", "metadata")}
@@ -290,10 +307,19 @@ def _records(conversion: Conversion, form: str, fields: dict[str, str]) -> Itera
             if "qid" not in values and (qid := conversion.qid(unwrap.decoded(row.get("metadata")))) is not None:
                 values["qid"] = qid
             yield from _turns(conversion, values) if form == "table" else [values]
-        for field, column in fields.items():
-            if used and field not in used and column not in header(inputs, path):  # a blank column is fine
-                message = f"{field} is mapped to {column}, which no record has"
-                inputs.problem(path, 0, "", message, f"Correct the map: rag-eval import {form} {path} --suggest-map")
+        _report_unused(conversion, form, path, fields, used)
+
+
+def _report_unused(conversion: Conversion, form: str, path: str, fields: dict[str, str], used: set[str]) -> None:
+    """Report mapped columns that no record has, and results of a batch without their questions."""
+    if fields.get("qid") == "custom_id" and used and "question" not in used:
+        advice = "pass the file of requests too, or pair them with --gold"
+        conversion.account.lacking(f"results of a batch without their questions: {advice}")
+    for field, column in fields.items():
+        if used and field not in used and column not in header(conversion.inputs, path):  # a blank column is fine
+            message = f"{field} is mapped to {column}, which no record has"
+            hint = f"Correct the map: rag-eval import {form} {path} --suggest-map"
+            conversion.inputs.problem(path, 0, "", message, hint)
 
 
 def _turns(conversion: Conversion, values: Row) -> Iterator[Row]:
