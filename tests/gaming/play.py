@@ -222,6 +222,7 @@ def _environ(stage, url, commits, folder):
         "pull_request": ("refs/pull/2/merge", "merge", "main"),
         "push": ("refs/heads/topic", "head", ""),
         "workflow_run": ("refs/heads/main", "base", ""),
+        "pull_request_target": ("refs/heads/main", "base", "main"),
         "merge_group": (f"refs/heads/gh-readonly-queue/main/pr-2-{commits['base']}", "merge", ""),
     }
     ref, sha, base_ref = events[message["name"]]
@@ -248,15 +249,10 @@ def _environ(stage, url, commits, folder):
 def _event(message, commits):
     """The event file as GitHub writes it, with what the scenario says was changed in it."""
     base, head = commits["base"], commits["head"]
+    pull = {"number": PULL, "user": {"login": "eve"}, "head": {"sha": head}, "base": {"ref": "main", "sha": base}}
     usual = {
-        "pull_request": {
-            "pull_request": {
-                "number": PULL,
-                "user": {"login": "eve"},
-                "head": {"sha": head},
-                "base": {"ref": "main", "sha": base},
-            }
-        },
+        "pull_request": {"pull_request": pull},
+        "pull_request_target": {"pull_request": pull},
         "push": {"ref": "refs/heads/topic", "before": commits["first"], "after": head},
         "workflow_run": {"workflow_run": {"head_sha": head, "head_branch": "topic"}},
         "merge_group": {"merge_group": {"base_sha": base, "base_ref": "refs/heads/main", "head_sha": commits["merge"]}},

@@ -68,6 +68,7 @@ NAMED = {
     "slice-moved-into-another",
     "traces-committed",
     "traces-committed-for-a-second-workflow",
+    "traces-committed-under-pull-request-target",
     "traces-failed-as-refusals",
     "traces-in-a-submodule",
     "traces-without-costs",

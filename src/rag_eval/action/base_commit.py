@@ -26,6 +26,7 @@ History: TypeAlias = "ApiHistory | GitHistory"
 
 _QUEUE = re.compile(r"refs/heads/gh-readonly-queue/(.+)/pr-([0-9]+)-([0-9a-f]{40,64})")
 _PULL, _TARGET = ("pull_request", "pull_request_review"), "pull_request_target"
+_ON_BASE = (_TARGET, "workflow_run")  # which run on a commit of the base branch
 _NAMED_REFS = ("base", "default-branch")
 _FIX = "Give the job `contents: read` and the action its github-token, or check out with fetch-depth: 0."
 
@@ -139,8 +140,11 @@ def _authority_of(trigger: Trigger, gates_ref: str, signoff: Signoff, head: Work
     under_test = last_commit if checked_out == last_commit else trigger.sha
     if checked_out.startswith("ref: refs/"):
         checked_out = head_of(top, checked_out.removeprefix("ref: "))
+    merge = ""
+    if trigger.name in _ON_BASE and is_object_id(checked_out) and last_commit in history.parents(checked_out):
+        under_test = merge = checked_out
     # A pull_request_target runs on a commit of the base.
-    commits = frozenset({"" if trigger.name == _TARGET else trigger.sha, last_commit} - {""})
+    commits = frozenset({"" if trigger.name == _TARGET else trigger.sha, last_commit, merge} - {""})
     # Under whichever name its own gates were requested.
     is_own_commit = gates.commit != against.commit and gates.commit in commits
     # The change began at the base if it was merged, otherwise where it branched off.
