@@ -24,7 +24,7 @@ from rag_eval.gold.signoff_repository import GoldStates, Place
 from rag_eval.readers.signoff_record import HashChange, Record
 from rag_eval.run.authority import WorkTree
 
-_STAGED = "the index against HEAD (default); in a push, what is pushed; by hand with no gold staged, every item"
+_STAGED = "check the staged changes, in a push the pushed ones; every item if no gold is staged (default)"
 _INSTALL = f'pip install "rag-eval-action @ git+https://github.com/{REPOSITORY}@v{__version__.partition(".")[0]}"'
 BASE_HELP = "compare the index with the commit where the branch left REF"
 _SHOWN = 100
