@@ -28,6 +28,7 @@ _EXAMPLES = (
     re.compile(r"(repo: https://github\.com/)([\w.-]+/[\w.-]+)(\n +rev: v)[0-9.]+"),
     re.compile(r"(ghcr\.io/)([\w.-]+/[\w.-]+)(@sha256:)()"),
     re.compile(r"(--repo )([\w.-]+/[\w.-]+)()()"),
+    re.compile(r"(git clone https://github\.com/)([\w.-]+/[\w.-]+)()()"),
 )
 _SITE = re.compile(r"https://[\w-]+\.github\.io/[\w.-]+(?=/schemas/)")
 _OWNERS = re.compile(r"@[\w.-]+(/maintainers)\b")

@@ -99,6 +99,7 @@ def test_a_release_names_its_own_repository_in_all_examples(sources):
         f"git+https://github.com/Acme-Corp/rag.gate@v{__version__[0]}",
         "oci://ghcr.io/acme-corp/rag.gate@sha256:",
         "--repo Acme-Corp/rag.gate",
+        "git clone https://github.com/Acme-Corp/rag.gate rag-eval",
         'REPOSITORY = "Acme-Corp/rag.gate"',
         "@Acme-Corp/maintainers",
     ):
