@@ -1115,3 +1115,18 @@ def written(folder, record):
     path = folder / "written.json"
     path.write_text(json.dumps(record), "utf-8")
     return path
+
+
+def test_counts_of_0_are_no_measurement_of_an_answer(command, tmp_path):
+    counts = {"question": "Why?", "input_tokens": 0, "output_tokens": 0, "cost": 0, "model": "m"}
+    rows, err = imported(command, tmp_path / "log.jsonl", "auto", {**counts, "answer": "So."}, {**counts, "answer": ""})
+    assert [row["usage"].get("input_tokens") for row in rows] == [None, 0]
+    assert "left out: tokens and costs of 0 (an answer has some)" in err
+
+
+def test_a_repeated_key_in_yaml_is_a_problem(command, tmp_path):
+    path = tmp_path / "log.yml"
+    path.write_text("- question: Why?\n  answer: So.\n  answer: No.\n", "utf-8")
+    code, out, err = command("import", "auto", path)
+    assert (code, out) == (2, "")
+    assert "log.yml:2: is not valid YAML: repeats the key 'answer'" in err

@@ -369,6 +369,9 @@ class Conversion:
             self.problem("", message, "Name its place with --qid POINTER or --question POINTER.")
             return None
         ids = None if draft.chunks is None else [chunk["id"] for chunk in draft.chunks]
+        if draft.answer and not any(amount for name, amount in draft.usage.items() if name != "model"):
+            self.account.dropped("tokens and costs of 0", "an answer has some", len(draft.usage.keys() - {"model"}) > 0)
+            draft.usage = {name: value for name, value in draft.usage.items() if name == "model"}
         cited = self._citations(draft, ids or [])
         citations = {} if cited is None else {"citations": cited}
         row: Row = {

@@ -7,6 +7,7 @@ import csv
 import io
 import re
 import tokenize
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -280,7 +281,16 @@ def yaml_value(inputs: ImportInputs, path: str) -> Any:
     import yaml
 
     safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    loader: Any = type("Loader", (safe,), {})
+
+    def construct_mapping(self: Any, node: Any, deep: bool = False) -> Any:
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        if twice := next((key for key, _ in node.value if keys.get(key.value, 0) > 1), None):
+            raise yaml.constructor.ConstructorError(
+                None, None, f"repeats the key {quoted(twice.value, 40)}", twice.start_mark
+            )
+        return safe.construct_mapping(self, node, deep)
+
+    loader: Any = type("Loader", (safe,), {"construct_mapping": construct_mapping})
     for tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
         loader.add_constructor(tag, lambda _, node: _number_or_text(node.value))
     try:
