@@ -1,25 +1,29 @@
-"""Whether work takes time in proportion to the length of its text, on a machine of any speed."""
+"""Whether work takes time in proportion to the length of its text, on a machine of any speed that others use too."""
 
 import time
 from collections.abc import Callable
 
-SHARE, FLOOR, TRIES = 8, 0.2, 3
-"""How many times longer the text is than its part; seconds up to which nothing is slow; measurements of slow work."""
+PARTS, FLOOR, TRIES = 8, 0.05, 3
+"""Parts that a text is cut into; seconds up to which nothing is slow; measurements of slow work."""
 
 
 def is_linear(work: Callable[[str], object], text: str) -> bool:
-    """Return whether ``work`` of a text takes less than twice as many times as long as of an eighth of it.
+    """Return whether ``work`` of a text takes less than three times as long as of all its eight parts together.
 
-    That is 8 times if linear and 64 times if quadratic. Another process may disturb one measurement, but hardly three.
+    If linear, both take the same time; if quadratic, the text takes 8 times as long. Since both take a while, what other
+    processes do slows them alike.
     """
-    part = text[: len(text) // SHARE]
-    work(part[:100])  # compiles the patterns
-    large, small = seconds(work, text), 0.0
+    size = len(text) // PARTS
+    parts = [text[start : start + size] for start in range(0, size * PARTS, size)]
+    work(parts[0][:100])  # compiles the patterns
+    whole, apart = seconds(work, text), 0.0
     for _ in range(TRIES):
-        small = max(small, seconds(work, part))
-        if large < max(FLOOR, 2 * SHARE * small):
+        if whole < FLOOR:
             return True
-        large = min(large, seconds(work, text))
+        apart = max(apart, sum(seconds(work, part) for part in parts))
+        if whole < 3 * apart:
+            return True
+        whole = min(whole, seconds(work, text))
     return False
 
 
