@@ -26,7 +26,7 @@ def test_the_claims_hold_on_a_few_samples(claim):
 @pytest.mark.parametrize("claim", bench.CLAIMS)
 def test_the_claims_hold(claim, monkeypatch):
     monkeypatch.setattr(bench, "SIZES", (50, 200))  # exact tests, and those that draw permutations
-    samples = {"clusters": 400, "families": 80, "repeats": 100}  # as many as their shares need
+    samples = {"clusters": 400, "families": 80, "figures": 100, "repeats": 100}  # as many as their shares need
     assert bench.CLAIMS[claim](samples.get(claim, 200), 6).broken == []
 
 
