@@ -10,8 +10,8 @@ PARTS, FLOOR, TRIES = 8, 0.05, 3
 def is_linear(work: Callable[[str], object], text: str) -> bool:
     """Return whether ``work`` of a text takes less than three times as long as of all its eight parts together.
 
-    If linear, both take the same time; if quadratic, the text takes 8 times as long. Since both take a while, what other
-    processes do slows them alike.
+    If linear, both take the same time; if quadratic, the text takes 8 times as long. What else runs slows both,
+    because both take a while.
     """
     size = len(text) // PARTS
     parts = [text[start : start + size] for start in range(0, size * PARTS, size)]
