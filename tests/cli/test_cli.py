@@ -778,7 +778,7 @@ def test_explain_says_why_a_question_scored_as_it_did(rag, project):
     write_rows(project / "runs" / "trace.jsonl", BAD)
     code, out, _ = rag("explain", "S1")
     assert code == 0
-    assert out.startswith("S1: WRONG_CLAIM (the citation is right, but the claim contains no gold substring)")
+    assert out.startswith("S1: WRONG_CLAIM (the claim contains no gold substring)")
     assert "claim        A week." in out
     assert re.search("^  precision +0$", out, re.MULTILINE)
 
