@@ -146,7 +146,8 @@ def perspectives_of(names: Iterable[str]) -> tuple[str, ...]:
     """
     wanted = ["context" if name == "context_quality" else name for name in names]
     if unknown := [name for name in wanted if name not in PERSPECTIVES]:
-        raise UsageError(f"unknown metric group {quoted(unknown[0], 40)}. Choose from: {', '.join(PERSPECTIVES)}")
+        known = ", ".join(PERSPECTIVES)
+        raise UsageError(f"perspective: {quoted(unknown[0], 40)} is not a metric group. Choose from: {known}")
     return tuple(name for name in PERSPECTIVES if name in wanted)
 
 
