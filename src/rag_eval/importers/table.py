@@ -184,7 +184,7 @@ def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row, Row]]:
     for line, recorded in objects(inputs, path, "a record"):
         if requests and not recorded.keys().isdisjoint(("body", "params")):
             continue
-        recorded = requests.get(recorded.get("custom_id"), {}) | recorded
+        recorded = requests.get(unwrap.as_id(recorded.get("custom_id")), {}) | recorded
         value = _usual(recorded)
         named = _lists_in(value)
         named = named or {
