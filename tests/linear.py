@@ -16,12 +16,12 @@ def is_linear(work: Callable[[str], object], text: str) -> bool:
     size = len(text) // PARTS
     parts = [text[start : start + size] for start in range(0, size * PARTS, size)]
     work(parts[0][:100])  # compiles the patterns
-    whole, apart = seconds(work, text), 0.0
+    whole, pieces = seconds(work, text), 0.0
     for _ in range(TRIES):
         if whole < FLOOR:
             return True
-        apart = max(apart, sum(seconds(work, part) for part in parts))
-        if whole < 3 * apart:
+        pieces = max(pieces, sum(seconds(work, part) for part in parts))
+        if whole < 3 * pieces:
             return True
         whole = min(whole, seconds(work, text))
     return False

@@ -675,8 +675,8 @@ def test_validate_of_a_csv_says_how_to_import_it(rag, tmp_path):
 def test_init_says_which_existing_files_its_options_do_not_change(rag, project):
     rag("init")
     out = rag("init", "--preset", "starter", "--collect", "url")[1]
-    kept = [line.split()[1] for line in out.splitlines() if line.endswith("to write it again, remove it first)")]
-    assert kept == ["eval-gates.yml", ".github/workflows/rag-eval.yml"]
+    unchanged = [line.split()[1] for line in out.splitlines() if line.endswith("to write it again, remove it first)")]
+    assert unchanged == ["eval-gates.yml", ".github/workflows/rag-eval.yml"]
 
 
 @pytest.mark.parametrize(
