@@ -166,8 +166,10 @@ def header(inputs: ImportInputs, *paths: str) -> list[str]:
     return list(dict.fromkeys(name for record in islice(records, _FIRST_RECORDS) for name in record))
 
 
-def _requests(inputs: ImportInputs) -> dict[Any, Row]:
-    """Return the requests of a batch by their ``custom_id`` if another file may have the results."""
+def _requests(inputs: ImportInputs, path: str) -> dict[Any, Row]:
+    """Return the requests of a batch by their ``custom_id`` if ``path`` is one of the files that may have them."""
+    if b'"custom_id"' not in beginning(inputs, path):
+        return {}
     paths = [path for path in inputs.paths if b'"custom_id"' in beginning(inputs, path)]
     rows = (row for path in paths if paths[1:] for _, row in objects(inputs, path, "a record"))
     bodies = ((row.get("custom_id"), row.get("body", row.get("params"))) for row in rows)
@@ -180,7 +182,7 @@ def _objects(inputs: ImportInputs, path: str) -> Iterator[tuple[int, Row, Row]]:
     The only list of an object that is no record itself has the records, or the only list of such records in a part.
     The result of a batch has the fields of its request.
     """
-    requests = _requests(inputs)
+    requests = _requests(inputs, path)
     for line, recorded in objects(inputs, path, "a record"):
         if requests and not recorded.keys().isdisjoint(("body", "params")):
             continue
