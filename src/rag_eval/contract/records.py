@@ -391,6 +391,11 @@ class Trace(Struct, gc=False, forbid_unknown_fields=True):
         return without_reasoning(self.recorded)
 
     @property
+    def reasoning(self) -> str:
+        """Return the reasoning before the answer, with its tags."""
+        return self.recorded[: self.recorded.rfind(self.claim)]
+
+    @property
     def citations(self) -> tuple[str, ...] | None:
         """Return the cited ids without repeats; None if no list was given at all."""
         given = self.given_citations()

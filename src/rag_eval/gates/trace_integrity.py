@@ -112,8 +112,7 @@ def ignored_reasoning(answers: Sequence[Case], before: Iterable[Case], level: Le
 
 def _has_reasoning(case: Case) -> bool:
     """Return whether an answer follows reasoning other than an empty pair of tags."""
-    recorded, claim = case.trace.recorded, case.trace.claim
-    return claim != recorded and bool(_THINK_TAGS.sub("", recorded[: recorded.rfind(claim)]))
+    return bool(_THINK_TAGS.sub("", case.trace.reasoning))
 
 
 def constant_answers(answers: Sequence[Case]) -> Iterator[Finding]:

@@ -303,8 +303,8 @@ def _facts(case: Case) -> Iterator[str]:
     yield f"question     {one_line(gold.question, _WIDTH)}"
     yield f"answerable   {'yes' if gold.answerable else 'no'}"
     yield f"claim        {one_line(masked_text(trace.claim.strip(), case.leaks), _WIDTH) or '(empty)'}"
-    if trace.claim != trace.recorded:
-        yield f"reasoning    {trace.recorded.rfind(trace.claim):,} characters before the claim, not judged"
+    if trace.reasoning:
+        yield f"reasoning    {len(trace.reasoning):,} characters before the claim, not judged"
     if trace.error:
         leaks = leaks_of(trace.error, (), (), case.settings.safety)
         yield f"error        {one_line(masked_text(trace.error, leaks), _WIDTH)}"
